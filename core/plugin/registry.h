@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The plugin registry: finds shared objects, walks them through the gates, hands out
+ * components in a total order. Listing reads manifests only; code runs when a component is
+ * first used (davit_component_use).
+ *
+ * Gates of spec: path trust (trust.c), static ELF read (elf.c), manifest (manifest.c),
+ * policy (policy.c), [probe helper: its own issue], load between two snapshots (load.c),
+ * entry and validation (load.c), start and create (load.c).
+ *
+ * Threads: open and free on one thread; everything else any thread (loading is locked).
+ */
+#ifndef DAVIT_PLUGIN_REGISTRY_H
+#define DAVIT_PLUGIN_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <davit/arch.h>
+#include <davit/format.h>
+#include <davit/kernels.h>
+#include <davit/quant.h>
+#include <davit/tokenizer.h>
+
+#include "base/report.h"
+
+typedef enum DavitKind {
+    DAVIT_KIND_ID_FORMAT,
+    DAVIT_KIND_ID_ARCH,
+    DAVIT_KIND_ID_QUANT,
+    DAVIT_KIND_ID_TOKENIZER,
+    DAVIT_KIND_ID_KERNELS,
+    DAVIT_KIND_ID_COMM,
+    DAVIT_N_KINDS,
+} DavitKind;
+
+typedef enum DavitState {
+    DAVIT_STATE_OK,
+    DAVIT_STATE_PARTIAL,  /* some purposes refused (manifest refusals) */
+    DAVIT_STATE_REFUSES,  /* healthy component whose job is to refuse */
+    DAVIT_STATE_REFUSED,  /* not loadable here: see records */
+    DAVIT_STATE_SHADOWED,
+    DAVIT_STATE_DISABLED,
+} DavitState;
+const char *davit_state_name(DavitState state);
+
+/* Where plugins are looked for; zero-initialised = the usual places. */
+typedef struct DavitRegistryOptions {
+    const char *const *plugin_paths; /* --plugin-path directories or files, NULL-terminated; may be NULL */
+    const char *builtin_dir; /* NULL = <directory of libdavit>/davit/plugins-1 */
+    bool only_paths;         /* look at plugin_paths only (tests) */
+} DavitRegistryOptions;
+
+typedef struct DavitRegistry DavitRegistry;
+
+/* One file that was looked at. All fields borrowed from the registry. */
+typedef struct DavitPluginFile {
+    char *path;             /* absolute */
+    char *tier;             /* "option" "env" "user" "local" "builtin" */
+    DavitState state;
+    char *bundle_id, *version, *vendor, *license, *build_tag; /* from the manifest; NULL if none */
+    uint32_t abi_major, abi_minor, min_host_minor;
+    bool is_plugin;         /* false: no manifest and no entry, "not a plugin" */
+    DavitReport *records;   /* why it is refused, warnings */
+    GPtrArray *needed;      /* char *: DT_NEEDED names */
+    GPtrArray *exports;     /* char *: defined dynamic symbols */
+} DavitPluginFile;
+
+/* One component of a file. Opaque parts in registry_private.h. */
+typedef struct DavitComponent {
+    char *id, *kind_name, *capability, *version;
+    DavitKind kind;         /* valid when known_kind */
+    bool known_kind;
+    uint32_t kind_major, kind_minor;
+    int32_t priority;
+    uint64_t purposes;      /* what it can ever serve, less its manifest refusals */
+    DavitState state;
+    DavitReport *records;   /* manifest refusals, shadowing, load errors */
+    DavitPluginFile *file;
+    struct DavitComponentLoad *load; /* what loading made; private */
+} DavitComponent;
+
+/* Never NULL: a registry without any plugin is an empty one. Findings about directories go
+ * to @report; findings about files stay with the files. */
+DavitRegistry *davit_registry_open(const DavitRegistryOptions *options, DavitReport *report);
+/* Destroys instances, quiesces bundles in reverse start order; never dlcloses. */
+void davit_registry_free(DavitRegistry *registry);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitRegistry, davit_registry_free)
+
+/* Everything that was seen, in listing order. (borrowed, element types as named) */
+const GPtrArray *davit_registry_files(const DavitRegistry *registry);      /* DavitPluginFile */
+const GPtrArray *davit_registry_components(const DavitRegistry *registry); /* DavitComponent */
+/* Directories searched, in order. (borrowed, char *) */
+const GPtrArray *davit_registry_dirs(const DavitRegistry *registry);
+
+/* Usable components of @kind in candidate order: priority (high first), version (high
+ * first), tier, id. (borrowed, DavitComponent) */
+const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind kind);
+/* NULL if there is no such id among usable components. */
+DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *id);
+
+/* Load if needed (gates 6 to 8) and create the instance. On success *out_iface is a copy of
+ * the kind's table, padded with zeros to this host's size and with required slots checked:
+ *   const davit_format_iface *f; void *self;
+ *   if (davit_component_use(c, (const void **)&f, &self, report)) return ...;
+ * Both borrowed from the registry. Fails with the component's records copied to @report. */
+int32_t davit_component_use(DavitComponent *component, const void **out_iface,
+                            void **out_self, DavitReport *report);
+/* probe slot of a format component after use; NULL if it has none. */
+typedef int32_t (*DavitProbeFn)(const davit_probe_in *in, davit_verdict *out,
+                                const davit_sink *sink);
+DavitProbeFn davit_component_probe(DavitComponent *component);
+
+/* Does "key=a|b|c" of @capability list @value? Exact, case-sensitive. */
+bool davit_capability_has(const char *capability, const char *key, const char *value);
+
+/* The host table handed to plugins; suites are looked up in core/plugin/host.c. */
+const davit_host *davit_host_table(void);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kind "kernels", interface 0.1: entries that compute ops, layouts they pack, a device.
+ *
+ * The host owns threads, memory and the order of work. A kernel gets a call (what to
+ * compute), a phase and a range of tasks, and returns nothing: whatever can be refused was
+ * refused by check at plan time. Nothing is promised contiguous: a weight is a list of
+ * segments that each bring their own pointers.
+ *
+ * Determinism: a row of output depends on its own input row only; sums over K and over keys
+ * run in an order fixed by shapes and layout, never by T, chunk, thread or batch mates.
+ */
+#ifndef DAVIT_KERNELS_H
+#define DAVIT_KERNELS_H
+
+#include "ops.h"
+#include "quant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DAVIT_MAX_IN      8
+#define DAVIT_MAX_OUT     4
+#define DAVIT_MAX_WEIGHTS 8
+#define DAVIT_MAX_PHASES  8
+
+/* ---- what a call works on ---- */
+
+/* One step of the engine. Arrays lie at fixed addresses in the device's memory; the struct
+ * itself is host memory. */
+typedef struct davit_batch {
+    uint64_t struct_size;
+    uint64_t n_tokens;     /* T */
+    uint64_t n_seqs;       /* S */
+    uint64_t n_rows;       /* R */
+    uint64_t block_tokens; /* tokens per KV block, >= 1 */
+    uint64_t max_blocks;   /* row length of block_table */
+    const int32_t *token;       /* [T] */
+    const int32_t *position;    /* [T] */
+    const int32_t *seq;         /* [T] sequence index of each token, ascending */
+    const int32_t *query_start; /* [S+1] first token of each sequence; the last is T */
+    const int32_t *ctx_len;     /* [S] tokens in the state after this step */
+    const int32_t *block_table; /* [S, max_blocks] block index of each run of block_tokens */
+    const int32_t *state_in;    /* [S] slot that recurrent ops read */
+    const int32_t *state_out;   /* [S] slot that they write */
+    const int32_t *rope_n;      /* [S] length that selects the rope variant, fixed per request */
+    const int32_t *adapter;     /* [S] -1 = none */
+    const int32_t *logit_row;   /* [R] token index */
+    const int32_t *state_step;  /* [T] slot per position for a verify step, or NULL */
+    const uint8_t *tree_mask;   /* [T, T] or NULL = causal */
+} davit_batch;
+
+typedef struct davit_value {
+    void *data;          /* row-major, rows follow one another without gaps */
+    uint64_t n_rows;     /* T or R of this step */
+    uint64_t width;
+    const char *dtype;   /* "f32/1" or "i32/1" */
+} davit_value;
+
+/* Stored or packed bytes of a row range of one expert. No alignment is promised for stored
+ * layouts; packed ones start at the device's alignment. */
+typedef struct davit_segment {
+    uint64_t expert; /* 0 for a matrix */
+    uint64_t row;    /* first logical row */
+    uint64_t n_rows;
+    uint64_t n_parts;
+    const uint8_t *part[DAVIT_MAX_PARTS];  /* start of that part's bytes for this row range */
+    uint64_t row_bytes[DAVIT_MAX_PARTS];   /* distance between rows; 0 = see the layout */
+} davit_segment;
+
+typedef struct davit_weight {
+    const char *layout; /* interned: equal names are equal pointers within one process */
+    uint64_t n_experts; /* E, 1 for a matrix or vector */
+    uint64_t n_rows;    /* N */
+    uint64_t n_cols;    /* K, 1 for a vector */
+    uint64_t params[8]; /* of the scheme (davit_quant_desc) */
+    uint64_t n_segments;
+    const davit_segment *segments; /* ascending (expert, row), covering all; NULL in check */
+} davit_weight;
+
+/* States that ops keep between steps. */
+#define DAVIT_STATE_KV 1u /* per token: k [nkv, dk], v [nkv, dv] */
+
+typedef struct davit_state_spec {
+    uint64_t struct_size;
+    uint32_t kind;     /* DAVIT_STATE_ */
+    uint32_t reserved;
+    uint64_t n_heads;  /* nkv */
+    uint64_t k_dim;
+    uint64_t v_dim;
+    uint64_t window;   /* tokens that stay visible; 0 = all */
+    const char *dtype; /* storage: "f32/1" or "f16/1"; set by the host */
+} davit_state_spec;
+
+typedef struct davit_state {
+    uint8_t *base;             /* block b at base + b * block_bytes */
+    uint64_t block_bytes;      /* as answered by state_size */
+    const davit_state_spec *spec;
+} davit_state;
+
+/* Everything an op works on. In check and size: data, segments and batch are NULL or unset,
+ * n_rows of values is 0. Valid and unchanged until the queue was waited for. */
+typedef struct davit_call {
+    uint64_t struct_size;
+    void *self;           /* the component's instance */
+    const char *op;
+    const void *attr;     /* the op's attribute struct */
+    const davit_batch *batch;
+    const davit_state *state; /* NULL = the op has none */
+    void *scratch;            /* scratch_bytes of size, shared by all workers */
+    void *worker_scratch;     /* worker_bytes for each worker: worker w at w * worker_bytes */
+    uint64_t worker_bytes;
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t n_weights;
+    uint32_t reserved;
+    davit_value in[DAVIT_MAX_IN];
+    davit_value out[DAVIT_MAX_OUT];
+    const davit_weight *weight[DAVIT_MAX_WEIGHTS]; /* NULL = optional one is absent */
+} davit_call;
+
+typedef struct davit_work {
+    uint64_t struct_size;
+    uint64_t scratch_bytes; /* shared */
+    uint64_t worker_bytes;  /* per worker */
+    uint64_t n_phases;      /* 1..DAVIT_MAX_PHASES; a barrier lies between phases */
+    uint64_t n_tasks[DAVIT_MAX_PHASES];
+} davit_work;
+
+/* ---- entries ---- */
+
+#define DAVIT_ENTRY_NOT_INVARIANT 1u /* breaks the determinism rule above */
+#define DAVIT_ENTRY_INT8          2u /* rounds activations to 8 bits per block */
+#define DAVIT_ENTRY_CAPTURABLE    4u /* device: may be recorded into a graph */
+
+typedef struct davit_kernel_entry {
+    uint64_t struct_size; /* DAVIT_END(davit_kernel_entry, run) */
+    const char *op;       /* "linear/1" */
+    const char *name;     /* for people: "linear q4_k avx2" */
+    const char *layouts;  /* '|'-joined weight layouts it takes for matrix weights; vectors
+                           * (bias, norm gains, tables) are always f32/1. NULL = no matrices */
+    uint64_t cpu;         /* DAVIT_CPU_ bits that must be there; 0 = none */
+    uint64_t attr_size;   /* attribute bytes it knows; a call with more non-zero is not offered */
+    uint32_t score;       /* 100 scalar, 300 generic SIMD, 500 tuned; higher only with figures */
+    uint32_t flags;       /* DAVIT_ENTRY_ */
+
+    /* May this call be computed? Static facts only. NULL = yes. Errors: DAVIT_E_UNSUPPORTED
+     * with a record. [any thread] */
+    int32_t (*check)(void *self, const davit_call *call, const davit_sink *sink);
+
+    /* Scratch, phases and tasks for T = @n_tokens, R = @n_rows and at most @ctx tokens of
+     * context. NULL = one phase, as many tasks as rows of out[0]. Pure. [any thread] */
+    void (*size)(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
+                 uint64_t ctx, davit_work *out);
+
+    /* Do tasks [first, first + count) of @phase. Device entries get one task: enqueue on
+     * @queue and return. Cannot fail. Required. [worker threads] */
+    void (*run)(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                uint32_t worker, void *queue);
+} davit_kernel_entry;
+
+/* A packed layout that this component writes and its entries take. */
+typedef struct davit_pack {
+    uint64_t struct_size; /* DAVIT_END(davit_pack, pack) */
+    const char *layout;   /* name of the packed layout, "org.me.q4x16/1" */
+    const char *from;     /* '|'-joined stored layouts it packs straight from; NULL = none */
+    uint32_t forms;       /* DAVIT_FORM_ bits it packs from otherwise */
+    uint32_t lossy;       /* 1 = values change: never chosen unasked */
+    uint64_t row_block;   /* rows are packed in multiples of this (the last may be short) */
+
+    /* Bytes of one row block of @n_cols inputs; 0 = this shape cannot be packed. */
+    uint64_t (*block_bytes)(void *self, uint64_t n_cols, const uint64_t params[8]);
+    /* Pack one row block: @n_rows <= row_block rows from @src (one segment of the stored
+     * layout, starting at the block's first row) or, for forms, from @decoded, into @dst
+     * (block_bytes, zeroed). [any thread] */
+    void (*pack)(void *self, const davit_weight *weight, const davit_segment *src,
+                 const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst);
+} davit_pack;
+
+/* ---- device ---- */
+
+typedef struct davit_device_info {
+    uint64_t struct_size;
+    const char *name;      /* (borrowed, instance) */
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    uint64_t align;        /* of every allocation */
+    const char *queue_type; /* native handle's type, "cuda-stream"; NULL = private */
+} davit_device_info;
+
+/* One component owns a device; all functions may be called from any thread, one at a time. */
+typedef struct davit_device_iface {
+    uint64_t struct_size; /* DAVIT_END(davit_device_iface, wait) */
+    uint64_t (*count)(void *self);
+    int32_t (*info)(void *self, uint64_t index, davit_device_info *out, const davit_sink *sink);
+    /* Device memory that the host does not touch. NULL when there is not enough. */
+    void *(*alloc)(void *self, uint64_t index, uint64_t n_bytes);
+    void (*free)(void *self, uint64_t index, void *ptr);
+    /* In-order queue. */
+    int32_t (*queue_open)(void *self, uint64_t index, void **out_queue, const davit_sink *sink);
+    void (*queue_close)(void *self, void *queue);
+    /* Enqueue copies; @host memory stays unchanged until waited for. */
+    int32_t (*upload)(void *self, void *queue, void *device, const void *host, uint64_t n_bytes);
+    int32_t (*download)(void *self, void *queue, void *host, const void *device,
+                        uint64_t n_bytes);
+    /* Until everything enqueued is done. Negative = the device is lost (sticky). */
+    int32_t (*wait)(void *self, void *queue, const davit_sink *sink);
+} davit_device_iface;
+
+typedef struct davit_kernels_iface {
+    uint64_t struct_size; /* DAVIT_END(davit_kernels_iface, state_size) */
+    const char *device;   /* "cpu", or the name of the device it runs on. Required */
+    const davit_kernel_entry *const *entries; /* NULL-terminated. Required */
+    const davit_pack *const *packs;           /* NULL-terminated; NULL = none */
+    const davit_device_iface *device_iface;   /* NULL = host memory */
+
+    /* Bytes of one block of @block_tokens tokens of a state; 0 = not supported (a record is
+     * in @sink). The ops on one state all come from the component that answered. */
+    uint64_t (*state_size)(void *self, const davit_state_spec *spec, uint64_t block_tokens,
+                           const davit_sink *sink);
+} davit_kernels_iface;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kind "tokenizer", interface 1.0: exact pre-tokenizer shapes and their scanners.
+ *
+ * The core reads every vocabulary and owns added tokens, normalisers, merging, decoders. A
+ * plugin says which exact pre-tokenizer shapes it knows and cuts text for them. Nothing is
+ * matched by name or by likeness: the canonical shape text is equal or it is not.
+ */
+#ifndef DAVIT_TOKENIZER_H
+#define DAVIT_TOKENIZER_H
+
+#include "suites.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One claimed shape. All strings static. */
+typedef struct davit_tok_shape {
+    uint64_t struct_size; /* DAVIT_END(davit_tok_shape, cut) */
+    const char *name;     /* family, for people: "llama3" */
+
+    /* Canonical shape of the `pre_tokenizer` member: its JSON with keys sorted, defaults
+     * filled in, no white space, regex escapes folded to characters; "null" = none.
+     * `davit tokenize --explain` prints it. Several spellings: one entry each. */
+    const char *pre_tokenizer;
+
+    /* GGUF `tokenizer.ggml.pre` names this shape answers for, joined by '|'; NULL = none. */
+    const char *gguf_pre;
+    /* What GGUF leaves out for those names, as members of a tokenizer.json object:
+     * {"normalizer":…,"pre_tokenizer":…,"model":{"ignore_merges":true},"decoder":…,
+     *  "post_processor":…}. Required with gguf_pre. */
+    const char *gguf_facts;
+
+    /* sha256 of rank lists ('|'-joined, lower hex) for files without a pre-tokenizer
+     * (tiktoken); NULL = none. */
+    const char *rank_hashes;
+
+    /* Cut @text with the whole pre-tokenizer: byte ends of pieces after @from, at most @cap,
+     * ascending; gaps count as pieces where the shape keeps them. Returns how many; fewer
+     * than @cap only when the last end is @n. @from is 0 or an end given before on the same
+     * text. No allocation, no recursion, time linear in the bytes passed over.
+     * NULL = the shape never splits. [any thread] */
+    uint64_t (*scan)(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
+                     uint64_t cap);
+
+    /* Next offset >= @from where a scan started afresh equals a continued one, or @n.
+     * NULL = unknown (no threads inside one text). [any thread] */
+    uint64_t (*cut)(const char *text, uint64_t n, uint64_t from);
+} davit_tok_shape;
+
+typedef struct davit_tokenizer_iface {
+    uint64_t struct_size; /* DAVIT_END(davit_tokenizer_iface, shapes) */
+    const davit_tok_shape *const *shapes; /* NULL-terminated. Required */
+} davit_tokenizer_iface;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
