@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The executor: weights from a plan, and one step of a program.
+ *
+ * DavitWeights holds what the plan says, no more: borrowed file bytes stay in the page cache,
+ * private ones lie in one arena made in one pass over the files in offset order. DavitStep
+ * owns value memory, scratch and call records for up to a number of tokens, and runs the
+ * program on a DavitPool. Files: load.c (executor), arena.h, pool.h (threads and barrier),
+ * step.c (program runner), memory.c (value placement).
+ */
+#ifndef DAVIT_EXEC_EXEC_H
+#define DAVIT_EXEC_EXEC_H
+
+#include "plan/plan.h"
+
+/* ---- weights ---- */
+
+/* Taken where bytes move; the load report. Times in seconds from a monotonic clock. */
+typedef struct DavitLoadStats {
+    uint64_t borrowed_bytes;  /* left in the file's mapping */
+    uint64_t read_bytes;      /* file bytes passed over by copies, packs and decodes */
+    uint64_t copied_bytes;    /* stored bytes written to private memory */
+    uint64_t packed_bytes;
+    uint64_t decoded_bytes;   /* float32 written */
+    uint64_t uploaded_bytes;  /* to a device */
+    uint64_t private_bytes;   /* resident after loading */
+    uint64_t window_bytes;    /* most temporary memory at one time */
+    double seconds;
+} DavitLoadStats;
+
+typedef struct DavitLoadOptions {
+    /* Called from the loading thread, at most every few MiB. NULL = none. Return false to
+     * cancel (DAVIT_R_CANCELLED). */
+    bool (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+    void *ctx;
+    uint64_t window_bytes; /* bound of temporary memory, 0 = 256 MiB */
+    unsigned n_threads;    /* 0 = as many as CPUs this process may use */
+    bool prefetch;         /* touch borrowed pages (madvise WILLNEED) */
+} DavitLoadOptions;
+
+typedef struct DavitWeights DavitWeights;
+
+/* Execute the plan's loading half. @plan outlives the weights.
+ * Returns: (owned) or NULL: I/O, memory (with the bytes), non-finite scales, cancelled. */
+DavitWeights *davit_weights_load(const DavitPlan *plan, const DavitLoadOptions *options,
+                                 DavitReport *report);
+void davit_weights_free(DavitWeights *weights);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitWeights, davit_weights_free)
+void davit_weights_stats(const DavitWeights *weights, DavitLoadStats *out);
+/* (borrowed) The weight behind handle @index of plan->program->weights. */
+const davit_weight *davit_weights_get(const DavitWeights *weights, size_t index);
+
+/* ---- threads ---- */
+
+/* Worker threads that run tasks of one kernel phase; the caller is worker 0. GLib starts the
+ * threads; a spinning barrier with a sleeping fallback runs the phases. */
+typedef struct DavitPool DavitPool;
+/* @n_threads 0 = CPUs of the affinity mask, clamped by the cgroup quota. Never fails: fewer
+ * threads are used when fewer can be started. */
+DavitPool *davit_pool_new(unsigned n_threads);
+void davit_pool_free(DavitPool *pool);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitPool, davit_pool_free)
+unsigned davit_pool_threads(const DavitPool *pool);
+
+/* ---- states ---- */
+
+/* KV memory of an engine: every state's blocks in one reservation that is touched block by
+ * block. */
+typedef struct DavitKv DavitKv;
+DavitKv *davit_kv_new(const DavitPlan *plan, uint64_t n_blocks, DavitReport *report);
+void davit_kv_free(DavitKv *kv);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitKv, davit_kv_free)
+uint64_t davit_kv_bytes_per_block(const DavitKv *kv);
+
+/* ---- step ---- */
+
+typedef struct DavitStep DavitStep;
+
+/* Prepare to run steps of at most @max_tokens tokens, @max_rows logit rows, @max_seqs
+ * sequences and @max_ctx tokens of context. All memory is taken here. */
+DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, DavitKv *kv,
+                          DavitPool *pool, uint64_t max_tokens, uint64_t max_rows,
+                          uint64_t max_seqs, uint64_t max_ctx, DavitReport *report);
+void davit_step_free(DavitStep *step);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitStep, davit_step_free)
+
+/* The batch to fill before davit_step_run: arrays are host memory owned by the step, with
+ * room for the maxima; set n_tokens, n_seqs, n_rows and the arrays (seq, query_start ...). */
+typedef struct DavitStepInput {
+    uint64_t n_tokens, n_seqs, n_rows, max_blocks;
+    int32_t *token, *position, *seq, *query_start, *ctx_len, *block_table;
+    int32_t *state_in, *state_out, *rope_n, *adapter, *logit_row;
+} DavitStepInput;
+DavitStepInput *davit_step_input(DavitStep *step);
+
+/* Run the program once. *out_logits (borrowed until the next run): [n_rows, vocab] f32.
+ * Errors: a lost device, a non-finite logit row (DAVIT_R_NON_FINITE_LOGITS with the row). */
+int32_t davit_step_run(DavitStep *step, const float **out_logits, DavitReport *report);
+/* Private memory of values, scratch and call records. */
+uint64_t davit_step_bytes(const DavitStep *step);
+
+#endif
