@@ -67,15 +67,28 @@ davit_config *davit_config_bare(const DavitSettings *settings);
 void davit_config_free(davit_config *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(davit_config, davit_config_free)
 
-/* Values by symbol for the core: false if there is no such symbol. */
+/* Values by symbol for the core: false if there is no such symbol with an integer value (int,
+ * bool, layers, str with a list), or it is per layer and @layer is not one. Counts as read. */
 bool davit_config_get_int(const davit_config *config, const char *sym, int64_t layer,
                           int64_t *out);
+
+/* Scope of expressions in slot tables: every symbol, and `i` for @layer >= 0:
+ *   DavitConfigScope at = {config, layer};
+ *   DavitScope scope = {davit_config_lookup, &at}; */
+typedef struct DavitConfigScope {
+    const davit_config *config;
+    int64_t layer; /* -1 = scope G: no `i`, no per-layer symbols */
+} DavitConfigScope;
+bool davit_config_lookup(void *scope, const char *sym, int64_t *out);
+
 /* Values that came from defaults, as notes (DAVIT_R_ASSUMED). */
 void davit_config_report_assumed(const davit_config *config, DavitReport *report);
 /* Watched keys that are set, matter to the math and were read by nobody: errors
  * (DAVIT_R_CONFIG_UNSUPPORTED). Call after the arch's build. */
 int32_t davit_config_check_unread(const davit_config *config, DavitReport *report);
-/* Tie flag: 1 tied, 0 not; *out_given = the file states it (else class default). */
+/* Tie flag: 1 tied, 0 not; *out_given = the file states it (else class default). The
+ * wrapper's flag comes before the nested one's. Always 1 and not given for a GGUF, where an
+ * absent head means tied. */
 int davit_config_tied(const davit_config *config, bool *out_given);
 
 /* The "config" suite of the ABI. */

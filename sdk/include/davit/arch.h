@@ -18,23 +18,41 @@ extern "C" {
  *
  * One row per symbol. Symbols are what shapes and conditions are written in.
  * Expressions: integers, symbols, + - * / (exact division), ( ), ceildiv(a,b), roundup(a,b),
- * min(a,b), max(a,b); conditions also == != < <= > >= && || ! %. `i` is the layer index. */
+ * min(a,b), max(a,b); conditions also == != < <= > >= && || ! %. `i` is the layer index.
+ * In an expression a bool is 0 or 1, a str with a bound list its index in that list, and a
+ * per-layer symbol its value for layer `i`; floats and other strs cannot be used.
+ *
+ * Rows are evaluated in order; an expression uses earlier rows only. Symbols that the core
+ * itself reads: V vocabulary, L layers (required, before the first per-layer row), max_pos
+ * context, tie (bool), hd head width, and for rotary embedding theta, theta_local (there =
+ * sliding_attention layers use it unscaled unless the file nests its rope), partial (there =
+ * the architecture reads partial_rotary_factor). */
 typedef struct davit_config_row {
     const char *sym;  /* "nkv" */
-    const char *type; /* "int" "float" "bool" "str", or with a trailing '*' a per-layer array
-                       * (one value in the file stands for all layers) */
-    const char *json; /* spellings in config.json, '|'-joined, first present wins; '.' nests */
-    const char *gguf; /* key after "<arch>.", '|'-joined; a leading '/' = whole key; NULL = none */
-    /* Value when the key is absent: an expression or, for str, a word; "" = required. Class
-     * defaults: "mistral:4096, qwen2:0, 1" = by model_type, the last without a colon for all
-     * others ("mistral:4096, " = required for all others). */
+    /* "int" "float" "bool" "str", or with a trailing '*' a per-layer array (one value in the
+     * file stands for all layers); "layers" = a list of layer indexes, the symbol is 1 for
+     * those layers and 0 for the others */
+    const char *type;
+    const char *json; /* spellings in config.json, '|'-joined, first that is not null wins;
+                       * '.' nests; NULL = none */
+    const char *gguf; /* key after "<arch>.", '|'-joined; a leading '/' = whole key; NULL = none.
+                       * A str may be a number there: its index in the bound list */
+    /* Value when the key is absent: an expression, a decimal number for float, a word for str
+     * ("=EXPR" = index in the bound list); "" = required. Class defaults:
+     * "mistral:4096, qwen2:0, 1" = by model_type (innermost first; of a GGUF its architecture,
+     * then the word gguf), the last without a colon for all others ("mistral:4096, " =
+     * required for all others). A float default may be the symbol of an earlier float. */
     const char *absent;
-    const char *null; /* value when the key is null; NULL = as absent */
-    const char *bound; /* "lo..hi" inclusive for numbers, "a|b|c" for str; NULL = any.
-                        * A str outside its list is refused as config-unsupported. */
+    const char *null; /* value when the key is null, same grammar; NULL = as absent */
+    const char *bound; /* "lo..hi" inclusive for numbers, each an expression or, for float, a
+                        * decimal number; "a|b|c" for str; NULL = any. A str outside its list
+                        * is refused as config-unsupported. */
 } davit_config_row;
 
 /* ---- slots ----
+ *
+ * Several rows may have one id when their conditions exclude each other (a bias that a flag
+ * requires, and the same bias optional without the flag).
  *
  * Transforms are written after '#' (Hugging Face) or '~' (GGUF), left to right, and take the
  * stored tensor to the slot:
@@ -51,9 +69,11 @@ typedef struct davit_slot_row {
     const char *scope; /* "G" one for the model, "L" one per layer */
     const char *when;  /* condition; NULL = always */
     const char *shape; /* "nh*hd,H" outermost first */
-    const char *hf;    /* sources without prefix, ".weight" implied unless the name ends in
-                        * ".bias" or '!' (exact); '|' = alternatives, first present wins */
-    const char *gguf;  /* "attn_q~perm(nh)"; blk.{i}. and ".weight" implied; NULL = none */
+    /* Sources without prefix, '|' = alternatives, first present wins. ".weight" is implied
+     * unless the name ends in ".bias" or '!' (exact); "layers.{i}." is implied in scope L
+     * unless the name holds "{i}" itself. */
+    const char *hf;
+    const char *gguf;  /* "attn_q~perm(nh)"; "blk.{i}." and ".weight" implied likewise; NULL = none */
     const char *tp;    /* tensor-parallel axis: "rep" "col:hd" "row:hd" "vocab" "exp" */
     const char *cls;   /* "lin" matrix for linear, "embed", "norm" and "f32" vectors kept as
                         * float32, "exp" stacked expert matrices */
