@@ -28,7 +28,7 @@ static size_t next_unit(const char *p, size_t n, char *unit, size_t *out_len)
         *out_len = (size_t)g_snprintf(unit, 16, "\\x%02x", (unsigned char)*p);
         return n_in;
     }
-    n_in = (size_t)(g_utf8_next_char(p) - p);
+    n_in = (size_t)g_unichar_to_utf8(c, NULL);
     if (c == '\n')
         *out_len = (size_t)g_snprintf(unit, 16, "\\n");
     else if (c == '\t')

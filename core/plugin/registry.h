@@ -3,9 +3,10 @@
  * components in a total order. Listing reads manifests only; code runs when a component is
  * first used (davit_component_use).
  *
- * Gates of spec: path trust (trust.c), static ELF read (elf.c), manifest (manifest.c),
- * policy (policy.c), [probe helper: its own issue], load between two snapshots (load.c),
- * entry and validation (load.c), start and create (load.c).
+ * Gates: 1 path trust (trust.c), 2 static ELF read (elf.c), 3 manifest (manifest.c), 4 policy
+ * (policy.c, shadow.c), 5 probe helper (helper.c, empty in this version), 6 load between two
+ * snapshots (load.c, process_state.c), 7 entry and validation (validate.c), 8 start and create
+ * (load.c).
  *
  * Threads: open and free on one thread; everything else any thread (loading is locked).
  */
@@ -46,8 +47,10 @@ const char *davit_state_name(DavitState state);
 /* Where plugins are looked for; zero-initialised = the usual places. */
 typedef struct DavitRegistryOptions {
     const char *const *plugin_paths; /* --plugin-path directories or files, NULL-terminated; may be NULL */
-    const char *builtin_dir; /* NULL = <directory of libdavit>/davit/plugins-1 */
-    bool only_paths;         /* look at plugin_paths only (tests) */
+    const char *const *trust_dirs;   /* --trust-dir: modes and owners below are not checked; may be NULL */
+    const char *builtin_dir; /* davit's own plugins; NULL = <directory of libdavit>/davit/plugins-1.
+                              * Only files in it may use ids that start with org.davit. */
+    bool only_paths;         /* look at plugin_paths, and at builtin_dir if it is not NULL (tests) */
 } DavitRegistryOptions;
 
 typedef struct DavitRegistry DavitRegistry;
@@ -59,10 +62,13 @@ typedef struct DavitPluginFile {
     DavitState state;
     char *bundle_id, *version, *vendor, *license, *build_tag; /* from the manifest; NULL if none */
     uint32_t abi_major, abi_minor, min_host_minor;
-    bool is_plugin;         /* false: no manifest and no entry, "not a plugin" */
+    bool is_plugin;         /* false: a sound library with neither manifest nor entry; counted only */
     DavitReport *records;   /* why it is refused, warnings */
     GPtrArray *needed;      /* char *: DT_NEEDED names */
-    GPtrArray *exports;     /* char *: defined dynamic symbols */
+    GPtrArray *exports;     /* char *: defined dynamic symbols, the first 256 */
+    char *build_id;         /* lower hex; NULL = none */
+    GPtrArray *aliases;     /* char *: other paths of the same file (device and inode) */
+    struct DavitFileLoad *load; /* what scanning and loading made; private */
 } DavitPluginFile;
 
 /* One component of a file. Opaque parts in registry_private.h. */
@@ -98,7 +104,7 @@ const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind ki
 /* NULL if there is no such id among usable components. */
 DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *id);
 
-/* Load if needed (gates 6 to 8) and create the instance. On success *out_iface is a copy of
+/* Load if needed (gates 5 to 8) and create the instance. On success *out_iface is a copy of
  * the kind's table, padded with zeros to this host's size and with required slots checked:
  *   const davit_format_iface *f; void *self;
  *   if (davit_component_use(c, (const void **)&f, &self, report)) return ...;

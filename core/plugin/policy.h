@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Gate 4: decisions from the manifest alone: ABI numbers, build facts, kinds and their
+ * versions, reserved ids, the user's filters, and who shadows whom.
+ */
+#ifndef DAVIT_PLUGIN_POLICY_H
+#define DAVIT_PLUGIN_POLICY_H
+
+#include "plugin/manifest.h"
+#include "plugin/registry.h"
+
+/* Ids that belong to davit: only files of its own plugin directory may use them. */
+#define DAVIT_RESERVED_PREFIX "org.davit."
+
+/* The file as a whole. Errors: DAVIT_E_UNSUPPORTED abi-major, host-too-old, host-too-new,
+ * build-fact, duplicate-id (all findings). */
+int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin, const char *path,
+                          DavitReport *report);
+
+/* One component. Errors: DAVIT_E_UNSUPPORTED kind-unknown, kind-version, duplicate-id. */
+int32_t davit_policy_component(const DavitManifestComponent *component, bool is_builtin,
+                               const char *path, DavitReport *report);
+
+/* Do DAVIT_PLUGINS_DISABLE and DAVIT_PLUGINS_SELECT (comma-separated globs) leave @id on?
+ * If not, a note "disabled" that names the variable. Privileged processes do not look. */
+bool davit_policy_enabled(const char *id, DavitReport *report);
+
+/* Precedence of SemVer 2.0: negative, 0, positive. Text that is no version comes first. */
+int davit_version_compare(const char *a, const char *b);
+
+/* Value of @key in "key=value;..." (owned), NULL if absent. */
+char *davit_build_fact(const char *build_tag, const char *key);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The registry: builds the lists once, then answers from them. */
+#include "plugin/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "plugin/kinds.h"
+#include "plugin/load.h"
+#include "plugin/policy.h"
+#include "plugin/scan.h"
+#include "plugin/shadow.h"
+
+/* Loading touches state of the whole process, so one lock serves all registries. */
+static GMutex load_lock;
+
+const char *davit_state_name(DavitState state)
+{
+    static const char *const names[] = {"ok",      "partial",  "refuses",
+                                        "refused", "shadowed", "disabled"};
+
+    return names[state];
+}
+
+/* ---- building ---- */
+
+static void file_free(void *p)
+{
+    DavitPluginFile *file = p;
+
+    davit_manifest_free(file->load->manifest);
+    g_ptr_array_unref(file->load->components);
+    g_free(file->load->real);
+    g_free(file->load);
+    davit_report_free(file->records);
+    g_ptr_array_unref(file->needed);
+    g_ptr_array_unref(file->exports);
+    g_ptr_array_unref(file->aliases);
+    g_free(file->build_id);
+    g_free(file->path);
+    g_free(file->tier);
+    g_free(file->bundle_id);
+    g_free(file->version);
+    g_free(file->vendor);
+    g_free(file->license);
+    g_free(file->build_tag);
+    g_free(file);
+}
+
+static void component_free(void *p)
+{
+    DavitComponent *c = p;
+
+    g_free(c->load->iface);
+    g_free(c->load);
+    davit_report_free(c->records);
+    g_free(c->id);
+    g_free(c->kind_name);
+    g_free(c->capability);
+    g_free(c->version);
+    g_free(c);
+}
+
+/* Real paths of the directories that the user trusts by name. */
+static GStrv real_dirs(const char *const *dirs)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+
+    for (size_t i = 0; dirs && dirs[i]; i++) {
+        char *real = realpath(dirs[i], NULL);
+
+        if (real)
+            g_strv_builder_add(builder, real);
+        free(real);
+    }
+    return g_strv_builder_end(builder);
+}
+
+/* A file's state follows from what became of its components. */
+static void settle_file(DavitPluginFile *file)
+{
+    const GPtrArray *all = file->load->components;
+
+    if (file->state != DAVIT_STATE_OK)
+        return;
+    file->state = DAVIT_STATE_REFUSED;
+    for (size_t i = 0; i < all->len; i++) {
+        const DavitComponent *c = g_ptr_array_index(all, i);
+
+        if (davit_component_usable(c)) {
+            file->state = DAVIT_STATE_OK;
+            return;
+        }
+        file->state = c->state;
+    }
+}
+
+static int by_candidate_order(const void *pa, const void *pb)
+{
+    const DavitComponent *a = *(const DavitComponent *const *)pa;
+    const DavitComponent *b = *(const DavitComponent *const *)pb;
+    const int version = davit_version_compare(a->version, b->version);
+
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    if (version)
+        return -version;
+    if (a->file->load->rank != b->file->load->rank)
+        return a->file->load->rank - b->file->load->rank;
+    return strcmp(a->id, b->id);
+}
+
+static void index_kinds(DavitRegistry *registry)
+{
+    for (size_t i = 0; i < registry->components->len; i++) {
+        DavitComponent *c = g_ptr_array_index(registry->components, i);
+
+        if (c->known_kind && davit_component_usable(c))
+            g_ptr_array_add(registry->by_kind[c->kind], c);
+    }
+    for (size_t i = 0; i < DAVIT_N_KINDS; i++)
+        g_ptr_array_sort(registry->by_kind[i], by_candidate_order);
+}
+
+/* A file that the user named has no quiet way to fail. */
+static void report_named(const DavitRegistry *registry, const GPtrArray *candidates,
+                         DavitReport *report)
+{
+    for (size_t i = 0; i < candidates->len; i++) {
+        const DavitCandidate *candidate = g_ptr_array_index(candidates, i);
+
+        for (size_t j = 0; candidate->is_named && j < registry->files->len; j++) {
+            const DavitPluginFile *file = g_ptr_array_index(registry->files, j);
+
+            if (strcmp(file->path, candidate->path) == 0 && davit_report_failed(file->records))
+                davit_report_append(report, file->records);
+        }
+    }
+}
+
+static void report_empty(const DavitRegistry *registry, DavitReport *report)
+{
+    g_autoptr(GString) dirs = g_string_new(NULL);
+
+    for (size_t i = 0; i < DAVIT_N_KINDS; i++) {
+        if (registry->by_kind[i]->len > 0)
+            return;
+    }
+    for (size_t i = 0; i < registry->dirs->len; i++)
+        g_string_append_printf(dirs, "%s%s", i ? ", " : "",
+                               (const char *)g_ptr_array_index(registry->dirs, i));
+    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                                             .severity = DAVIT_WARNING,
+                                             .stage = "search",
+                                             .subject = "plugins",
+                                             .expected = "at least one usable plugin",
+                                             .found = dirs->len ? dirs->str : "no directory",
+                                             .message = "no usable plugin in the directories "
+                                                        "that were searched",
+                                             .hint = "davit opens nothing without plugins; see "
+                                                     "`davit plugin list`"});
+}
+
+DavitRegistry *davit_registry_open(const DavitRegistryOptions *options, DavitReport *report)
+{
+    static const DavitRegistryOptions usual = {0};
+    DavitRegistry *registry = g_new0(DavitRegistry, 1);
+    g_autoptr(GPtrArray) candidates = NULL;
+    g_auto(GStrv) trusted = NULL;
+
+    if (!options)
+        options = &usual;
+    registry->dirs = g_ptr_array_new_with_free_func(g_free);
+    registry->files = g_ptr_array_new_with_free_func(file_free);
+    registry->components = g_ptr_array_new_with_free_func(component_free);
+    registry->created = g_ptr_array_new();
+    registry->started = g_ptr_array_new();
+    for (size_t i = 0; i < DAVIT_N_KINDS; i++)
+        registry->by_kind[i] = g_ptr_array_new();
+
+    davit_cpu_check(report);
+    trusted = real_dirs(options->trust_dirs);
+    candidates = davit_search(options, registry->dirs, report);
+    for (size_t i = 0; i < candidates->len; i++)
+        davit_scan_file(registry, g_ptr_array_index(candidates, i),
+                        (const char *const *)trusted);
+    davit_shadow(registry);
+    for (size_t i = 0; i < registry->files->len; i++)
+        settle_file(g_ptr_array_index(registry->files, i));
+    index_kinds(registry);
+    report_named(registry, candidates, report);
+    report_empty(registry, report);
+    return registry;
+}
+
+void davit_registry_free(DavitRegistry *registry)
+{
+    if (!registry)
+        return;
+    g_mutex_lock(&load_lock);
+    davit_load_shutdown(registry);
+    g_mutex_unlock(&load_lock);
+    for (size_t i = 0; i < DAVIT_N_KINDS; i++)
+        g_ptr_array_unref(registry->by_kind[i]);
+    g_ptr_array_unref(registry->created);
+    g_ptr_array_unref(registry->started);
+    g_ptr_array_unref(registry->components);
+    g_ptr_array_unref(registry->files);
+    g_ptr_array_unref(registry->dirs);
+    g_free(registry);
+}
+
+/* ---- answers ---- */
+
+const GPtrArray *davit_registry_files(const DavitRegistry *registry)
+{
+    return registry->files;
+}
+
+const GPtrArray *davit_registry_components(const DavitRegistry *registry)
+{
+    return registry->components;
+}
+
+const GPtrArray *davit_registry_dirs(const DavitRegistry *registry)
+{
+    return registry->dirs;
+}
+
+const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind kind)
+{
+    return registry->by_kind[kind];
+}
+
+DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *id)
+{
+    for (size_t i = 0; i < registry->components->len; i++) {
+        DavitComponent *c = g_ptr_array_index(registry->components, i);
+
+        if (davit_component_usable(c) && strcmp(c->id, id) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+/* Why @c cannot be used: the file's errors, then its own; never nothing. */
+static void explain(const DavitComponent *c, int32_t status, DavitReport *report)
+{
+    const size_t before = davit_report_count(report);
+
+    if (davit_report_failed(c->file->records))
+        davit_report_append(report, c->file->records);
+    davit_report_append(report, c->records);
+    for (size_t i = before; i < davit_report_count(report); i++) {
+        if (davit_report_get(report, i)->severity == DAVIT_ERROR)
+            return;
+    }
+    davit_report_add(report, &(DavitFinding){.code = c->state == DAVIT_STATE_DISABLED
+                                                         ? DAVIT_R_DISABLED
+                                                     : c->state == DAVIT_STATE_SHADOWED
+                                                         ? DAVIT_R_SHADOWED
+                                                         : DAVIT_R_START_FAILED,
+                                             .status = status,
+                                             .stage = "load",
+                                             .subject = c->id,
+                                             .message = "the component cannot be used"});
+}
+
+int32_t davit_component_use(DavitComponent *component, const void **out_iface,
+                            void **out_self, DavitReport *report)
+{
+    int32_t status;
+
+    g_mutex_lock(&load_lock);
+    status = davit_load_component(component);
+    g_mutex_unlock(&load_lock);
+    if (status) {
+        explain(component, status, report);
+        return status;
+    }
+    *out_iface = component->load->iface;
+    *out_self = component->load->self;
+    return DAVIT_OK;
+}
+
+DavitProbeFn davit_component_probe(DavitComponent *component)
+{
+    return component->load->has_desc ? component->load->desc.probe : NULL;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One file through path trust, ELF read, manifest and policy. */
+#include "plugin/scan.h"
+
+#include <string.h>
+
+#include "plugin/elf.h"
+#include "plugin/kinds.h"
+#include "plugin/policy.h"
+#include "plugin/trust.h"
+
+/* ---- a new file ---- */
+
+static DavitPluginFile *file_new(DavitRegistry *registry, const DavitCandidate *candidate)
+{
+    DavitPluginFile *file = g_new0(DavitPluginFile, 1);
+
+    file->path = g_strdup(candidate->path);
+    file->tier = g_strdup(candidate->tier);
+    file->state = DAVIT_STATE_REFUSED; /* until it has passed */
+    file->is_plugin = true;            /* until it is known to be none */
+    file->records = davit_report_new();
+    file->needed = g_ptr_array_new_with_free_func(g_free);
+    file->exports = g_ptr_array_new_with_free_func(g_free);
+    file->aliases = g_ptr_array_new_with_free_func(g_free);
+    file->load = g_new0(DavitFileLoad, 1);
+    file->load->registry = registry;
+    file->load->rank = candidate->rank;
+    file->load->is_builtin = candidate->is_builtin;
+    file->load->components = g_ptr_array_new();
+    g_ptr_array_add(registry->files, file);
+    return file;
+}
+
+/* The file already listed under another name, or NULL. */
+static DavitPluginFile *find_same(const DavitRegistry *registry, const struct stat *st)
+{
+    for (size_t i = 0; i < registry->files->len; i++) {
+        DavitPluginFile *file = g_ptr_array_index(registry->files, i);
+
+        if (file->load->real && file->load->seen.st_dev == st->st_dev &&
+            file->load->seen.st_ino == st->st_ino)
+            return file;
+    }
+    return NULL;
+}
+
+/* ---- components ---- */
+
+/* Refusals known without input become records, and take their purposes away. */
+static void take_refusals(DavitComponent *c, const DavitManifestComponent *m)
+{
+    for (size_t i = 0; i < m->refusals->len; i++) {
+        const DavitManifestRefusal *r = g_ptr_array_index(m->refusals, i);
+
+        davit_report_add(c->records, &(DavitFinding){.code = r->code,
+                                                     .status = DAVIT_E_UNSUPPORTED,
+                                                     .purposes = r->purposes,
+                                                     .stage = "manifest",
+                                                     .who = c->id,
+                                                     .subject = r->subject,
+                                                     .message = r->message,
+                                                     .hint = r->hint});
+        c->purposes &= r->purposes ? ~r->purposes : 0;
+    }
+    if (m->refusals->len > 0)
+        c->state = c->purposes ? DAVIT_STATE_PARTIAL : DAVIT_STATE_REFUSES;
+}
+
+static bool is_taken(const DavitPluginFile *file, const char *id)
+{
+    const GPtrArray *all = file->load->components;
+
+    for (size_t i = 0; i < all->len; i++) {
+        if (strcmp(((const DavitComponent *)g_ptr_array_index(all, i))->id, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int32_t refuse_twice(DavitComponent *c, const char *path)
+{
+    return davit_report_add(c->records, &(DavitFinding){.code = DAVIT_R_DUPLICATE_ID,
+                                                        .status = DAVIT_E_UNSUPPORTED,
+                                                        .stage = "policy",
+                                                        .subject = c->id,
+                                                        .expected = "one component of this id",
+                                                        .found = path,
+                                                        .message = "the file holds two "
+                                                                   "components of one id"});
+}
+
+static void add_component(DavitRegistry *registry, DavitPluginFile *file,
+                          const DavitManifestComponent *m)
+{
+    DavitComponent *c = g_new0(DavitComponent, 1);
+    const bool taken = is_taken(file, m->id);
+
+    c->id = g_strdup(m->id);
+    c->kind_name = g_strdup(m->kind);
+    c->capability = g_strdup(m->capability);
+    c->version = g_strdup(file->version);
+    c->known_kind = davit_kind_find(m->kind, &c->kind);
+    c->kind_major = m->kind_major;
+    c->kind_minor = m->kind_minor;
+    c->priority = m->priority;
+    c->purposes = m->purposes;
+    c->state = DAVIT_STATE_OK;
+    c->records = davit_report_new();
+    c->file = file;
+    c->load = g_new0(DavitComponentLoad, 1);
+    c->load->manifest = m;
+    g_ptr_array_add(registry->components, c);
+    g_ptr_array_add(file->load->components, c);
+
+    take_refusals(c, m);
+    if (!davit_policy_enabled(c->id, c->records))
+        c->state = DAVIT_STATE_DISABLED;
+    else if (file->state == DAVIT_STATE_REFUSED ||
+             davit_policy_component(m, file->load->is_builtin, file->path, c->records) ||
+             (taken && refuse_twice(c, file->path)))
+        c->state = DAVIT_STATE_REFUSED;
+}
+
+/* ---- the gates ---- */
+
+static int32_t refuse_file(DavitPluginFile *file, uint32_t code, const char *expected,
+                           const char *found, const char *message, const char *hint)
+{
+    return davit_report_add(file->records, &(DavitFinding){.code = code,
+                                                           .status = DAVIT_E_UNSUPPORTED,
+                                                           .stage = "manifest",
+                                                           .subject = file->path,
+                                                           .expected = expected,
+                                                           .found = found,
+                                                           .message = message,
+                                                           .hint = hint});
+}
+
+/* Steal the lists of @elf that are shown. */
+static void keep_facts(DavitPluginFile *file, DavitElf *elf)
+{
+    g_ptr_array_unref(file->needed);
+    g_ptr_array_unref(file->exports);
+    file->needed = g_ptr_array_ref(elf->needed);
+    file->exports = g_ptr_array_ref(elf->exports);
+    file->build_id = g_strdup(elf->build_id);
+}
+
+static void keep_manifest(DavitPluginFile *file, DavitManifest *m)
+{
+    file->bundle_id = g_strdup(m->id);
+    file->version = g_strdup(m->version);
+    file->vendor = g_strdup(m->vendor);
+    file->license = g_strdup(m->license);
+    file->build_tag = g_strdup(m->build);
+    file->abi_major = m->abi_major;
+    file->abi_minor = m->abi_minor;
+    file->min_host_minor = m->min_host_minor;
+    file->load->manifest = m;
+}
+
+/* Gate 3, on the bytes of gate 2. Returns: (owned) NULL if there is no usable manifest. */
+static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf, bool is_named)
+{
+    if (!elf->has_entry && elf->notes->len == 0 && !is_named) {
+        file->is_plugin = false;
+        return NULL;
+    }
+    if (!elf->has_entry) {
+        refuse_file(file, DAVIT_R_NO_ENTRY, "the symbol " DAVIT_ENTRY_SYMBOL,
+                    elf->notes->len ? "a manifest, but no such symbol" : "no plugin at all", NULL,
+                    "DAVIT_PLUGIN writes the function; give it default visibility when linking");
+        return NULL;
+    }
+    if (elf->notes->len == 0) {
+        refuse_file(file, DAVIT_R_NO_MANIFEST, "notes with the owner DAVIT", "none", NULL,
+                    "write the descriptors with DAVIT_COMPONENT and DAVIT_PLUGIN, which write "
+                    "the manifest too");
+        return NULL;
+    }
+    return davit_manifest_read(elf->notes, file->path, file->records);
+}
+
+/* Gates 2 to 4. The mapping ends here: nothing kept points into it. */
+static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_named)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GMappedFile) map = g_mapped_file_new(file->load->real, FALSE, &error);
+    g_autoptr(DavitElf) elf = NULL;
+    DavitManifest *m;
+    int32_t status;
+
+    if (!map) {
+        refuse_file(file, DAVIT_R_IO_FAILED, NULL, error->message, NULL, NULL);
+        return;
+    }
+    elf = davit_elf_read((const uint8_t *)g_mapped_file_get_contents(map),
+                         g_mapped_file_get_length(map), file->path, file->records);
+    if (!elf)
+        return;
+    keep_facts(file, elf);
+    m = read_manifest(file, elf, is_named);
+    if (!m)
+        return;
+    keep_manifest(file, m);
+    status = davit_elf_check(elf, file->path, file->records);
+    status = MIN(status, davit_policy_file(m, file->load->is_builtin, file->path, file->records));
+    if (status == DAVIT_OK)
+        file->state = DAVIT_STATE_OK;
+    for (size_t i = 0; i < m->components->len; i++)
+        add_component(registry, file, g_ptr_array_index(m->components, i));
+}
+
+void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,
+                     const char *const *trusted)
+{
+    g_autoptr(DavitReport) records = davit_report_new();
+    g_autofree char *real = NULL;
+    struct stat st;
+    DavitPluginFile *file;
+
+    if (davit_trust_check(candidate->path, trusted, &real, &st, records)) {
+        file = file_new(registry, candidate);
+        davit_report_append(file->records, records);
+        return;
+    }
+    file = find_same(registry, &st);
+    if (file) {
+        if (strcmp(file->path, candidate->path) != 0)
+            g_ptr_array_add(file->aliases, g_strdup(candidate->path));
+        return;
+    }
+    file = file_new(registry, candidate);
+    file->load->real = g_steal_pointer(&real);
+    file->load->seen = st;
+    read_file(registry, file, candidate->is_named);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shadowing. Files come in search order, so "earlier" is the order of the list. */
+#include "plugin/shadow.h"
+
+#include "plugin/policy.h"
+
+static void shadow_component(DavitComponent *loser, const char *by, const char *why)
+{
+    loser->state = DAVIT_STATE_SHADOWED;
+    davit_report_add(loser->records,
+                     &(DavitFinding){.code = DAVIT_R_SHADOWED,
+                                     .stage = "policy",
+                                     .subject = loser->id,
+                                     .found = davit_report_text(loser->records, "%s (%s)", by, why),
+                                     .message = "another file provides this component"});
+}
+
+/* ---- copies of one build ---- */
+
+static bool same_build(const DavitPluginFile *a, const DavitPluginFile *b)
+{
+    return a->build_id && g_strcmp0(a->build_id, b->build_id) == 0 && a->bundle_id &&
+           g_strcmp0(a->bundle_id, b->bundle_id) == 0 && g_strcmp0(a->version, b->version) == 0;
+}
+
+static void shadow_file(DavitPluginFile *copy, const DavitPluginFile *first)
+{
+    const GPtrArray *components = copy->load->components;
+
+    for (size_t i = 0; i < components->len; i++) {
+        DavitComponent *c = g_ptr_array_index(components, i);
+
+        if (davit_component_usable(c))
+            shadow_component(c, first->path, "same build");
+    }
+    copy->state = DAVIT_STATE_SHADOWED;
+}
+
+static void shadow_builds(DavitRegistry *registry)
+{
+    const GPtrArray *files = registry->files;
+
+    for (size_t i = 0; i < files->len; i++) {
+        DavitPluginFile *file = g_ptr_array_index(files, i);
+
+        for (size_t j = 0; j < i && file->state == DAVIT_STATE_OK; j++) {
+            const DavitPluginFile *first = g_ptr_array_index(files, j);
+
+            if (first->state == DAVIT_STATE_OK && same_build(file, first))
+                shadow_file(file, first);
+        }
+    }
+}
+
+/* ---- equal ids ---- */
+
+/* Why @a wins over @b, which comes later in the list; NULL if @b wins. */
+static const char *wins(const DavitComponent *a, const DavitComponent *b)
+{
+    int order;
+
+    if (a->file->load->rank != b->file->load->rank)
+        return "earlier tier";
+    order = davit_version_compare(a->version, b->version);
+    if (order == 0)
+        return "earlier file name";
+    return order > 0 ? "higher version" : NULL;
+}
+
+static void shadow_ids(DavitRegistry *registry)
+{
+    g_autoptr(GHashTable) winners = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (size_t i = 0; i < registry->components->len; i++) {
+        DavitComponent *c = g_ptr_array_index(registry->components, i);
+        DavitComponent *before;
+        const char *why;
+
+        if (!davit_component_usable(c))
+            continue;
+        before = g_hash_table_lookup(winners, c->id);
+        why = before ? wins(before, c) : NULL;
+        if (why) {
+            shadow_component(c, before->file->path, why);
+            continue;
+        }
+        if (before)
+            shadow_component(before, c->file->path, "higher version");
+        g_hash_table_replace(winners, c->id, c);
+    }
+}
+
+void davit_shadow(DavitRegistry *registry)
+{
+    shadow_builds(registry);
+    shadow_ids(registry);
+}

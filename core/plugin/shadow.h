@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The part of gate 4 that looks at all files together: who provides an id when several do.
+ */
+#ifndef DAVIT_PLUGIN_SHADOW_H
+#define DAVIT_PLUGIN_SHADOW_H
+
+#include "plugin/registry_private.h"
+
+/* Mark losers SHADOWED with a note that names the winner: copies of one build, then equal
+ * ids (earlier tier, higher version, earlier file). */
+void davit_shadow(DavitRegistry *registry);
+
+#endif
