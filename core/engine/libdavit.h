@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libdavit: load a model, run requests. The davit program's `run` and `eval` are clients.
+ *
+ * Nothing here prints, exits, installs a signal handler or changes the locale. A failing
+ * function returns a negative DAVIT_LIB_ status and, when asked, hands out the records that
+ * say why. Parameter structs start with struct_size = sizeof; zero in any field means the
+ * documented default, and later versions only append. A handle of the wrong kind, or one
+ * that was freed, is refused with DAVIT_LIB_USAGE as far as its memory still tells.
+ *
+ * Threads: a davit_model is immutable and may serve several engines on several threads. An
+ * engine is driven by one thread at a time; davit_request_next and davit_request_cancel may
+ * be called from any thread.
+ */
+#ifndef LIBDAVIT_H
+#define LIBDAVIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DAVIT_LIB_OK          0
+#define DAVIT_LIB_IO          (-1) /* I/O, memory or device: exit 1 of the program */
+#define DAVIT_LIB_CORRUPT     (-2) /* malformed input: exit 4 */
+#define DAVIT_LIB_UNSUPPORTED (-3) /* understood, not supported here: exit 3 */
+#define DAVIT_LIB_LIMIT       (-4) /* a bound was exceeded: exit 1 */
+#define DAVIT_LIB_MISMATCH    (-5) /* two sources disagree: exit 4 */
+#define DAVIT_LIB_USAGE       (-6) /* the call is wrong: exit 2 */
+
+typedef struct davit_model davit_model;     /* plan and weights, immutable, shared */
+typedef struct davit_engine davit_engine;   /* KV memory, threads, queue of requests */
+typedef struct davit_request davit_request; /* one prompt and its answer */
+typedef struct davit_records davit_records; /* findings of a call */
+
+/* ---- records ---- */
+
+typedef struct davit_record {
+    uint64_t struct_size;
+    const char *code;     /* stable string, "shape-mismatch" */
+    const char *severity; /* "error" "warning" "note" */
+    const char *stage;    /* NULL where not stated; so are the following */
+    const char *who;
+    const char *subject;
+    const char *expected;
+    const char *found;
+    const char *message;
+    const char *hint;
+} davit_record;
+
+size_t davit_records_count(const davit_records *records); /* NULL counts 0 */
+/* Fills *out with strings borrowed from @records; set out->struct_size first. 0 or USAGE. */
+int davit_records_get(const davit_records *records, size_t index, davit_record *out);
+void davit_records_free(davit_records *records); /* NULL is fine */
+
+/* ---- model ---- */
+
+#define DAVIT_LIB_ACTIVATIONS_AUTO 0u /* int8 where a kernel gains from it */
+#define DAVIT_LIB_ACTIVATIONS_F32  1u /* the reference path */
+#define DAVIT_LIB_ACTIVATIONS_INT8 2u
+#define DAVIT_LIB_LAYOUT_AUTO   0u
+#define DAVIT_LIB_LAYOUT_STORED 1u
+#define DAVIT_LIB_LAYOUT_PACKED 2u
+
+typedef struct davit_model_params {
+    uint64_t struct_size;
+    const char *model;                /* directory or file. Required */
+    const char *const *plugin_paths;  /* further plugin directories or files; may be NULL */
+    const char *device;               /* NULL = "cpu" */
+    const char *kv_dtype;             /* "f32" "f16"; NULL = by activations */
+    uint32_t activations;             /* DAVIT_LIB_ACTIVATIONS_ */
+    uint32_t layout;                  /* DAVIT_LIB_LAYOUT_ */
+    uint32_t n_threads;               /* 0 = all this process may use */
+    uint32_t block_tokens;            /* tokens of a KV block, 0 = default */
+    uint32_t tie;                     /* 0 by the file, 1 force tied, 2 force untied */
+    uint32_t no_tokenizer;            /* 1 = ids only; a model without tokenizer loads */
+    const char *const *ignore;        /* globs of tensors left out; may be NULL */
+    /* Progress of loading; return 0 to cancel. NULL = none. [calling thread] */
+    int (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+    void *progress_ctx;
+} davit_model_params;
+
+/* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):
+ * free it. On failure *out_model is left alone. */
+int davit_model_load(const davit_model_params *params, davit_model **out_model,
+                     davit_records **out_records);
+/* Engines and requests of the model must be freed before. NULL is fine. */
+void davit_model_free(davit_model *model);
+
+typedef struct davit_model_info {
+    uint64_t struct_size;
+    const char *arch;   /* component ids, borrowed from the model */
+    const char *format;
+    const char *kernels;
+    const char *tokenizer; /* family name; NULL = none */
+    uint64_t n_vocab;
+    uint64_t n_layers;
+    uint64_t max_ctx;      /* 0 = not stated by the file */
+    uint64_t n_weights;    /* stored elements */
+    uint64_t borrowed_bytes, private_bytes, read_bytes, copied_bytes, packed_bytes,
+        decoded_bytes, uploaded_bytes, window_bytes;
+    double load_seconds;
+} davit_model_info;
+int davit_model_describe(const davit_model *model, davit_model_info *out);
+
+/* EOS ids that end a request. Returns the count; *out borrowed from the model. */
+size_t davit_model_eos(const davit_model *model, const int32_t **out);
+/* Sampling that the model's files ask for; NaN / -1 where they say nothing. */
+typedef struct davit_model_sampling {
+    uint64_t struct_size;
+    double temperature, top_p, min_p, repeat_penalty;
+    int64_t top_k;
+    uint64_t do_sample; /* 1 = the files ask for sampling */
+} davit_model_sampling;
+int davit_model_sampling_defaults(const davit_model *model, davit_model_sampling *out);
+
+#define DAVIT_LIB_NO_SPECIAL 1u /* add no BOS and the like */
+#define DAVIT_LIB_SAFE       2u /* text that looks like a special token stays text */
+/* Ids of @n bytes of UTF-8. *out_ids (malloc'ed, free with davit_free) and *out_n. */
+int davit_model_tokenize(const davit_model *model, const char *text, size_t n, uint32_t flags,
+                         int32_t **out_ids, size_t *out_n, davit_records **out_records);
+/* Text of ids, special tokens left out if @skip_special. *out_text as above, NUL-terminated. */
+int davit_model_detokenize(const davit_model *model, const int32_t *ids, size_t n,
+                           int skip_special, char **out_text, size_t *out_len,
+                           davit_records **out_records);
+void davit_free(void *p);
+
+/* ---- engine ---- */
+
+typedef struct davit_engine_params {
+    uint64_t struct_size;
+    uint32_t n_threads; /* 0 = all this process may use */
+    uint32_t chunk;     /* tokens of a prefill step, 0 = 512 */
+    uint64_t ctx;       /* longest prompt + answer, 0 = the model's maximum or what fits */
+} davit_engine_params;
+
+int davit_engine_new(davit_model *model, const davit_engine_params *params,
+                     davit_engine **out_engine, davit_records **out_records);
+void davit_engine_free(davit_engine *engine); /* after its requests */
+uint64_t davit_engine_ctx(const davit_engine *engine);
+uint32_t davit_engine_threads(const davit_engine *engine);
+/* Memory that the engine holds now: KV touched, values, scratch. */
+uint64_t davit_engine_bytes(const davit_engine *engine);
+
+/* Logits of every position of @ids in one request of length @n (rope variants by n).
+ * @row is called in order with [n_vocab] float32, valid during the call; return 0 to stop. */
+int davit_engine_eval(davit_engine *engine, const int32_t *ids, size_t n,
+                      int (*row)(void *ctx, size_t position, const float *logits), void *ctx,
+                      davit_records **out_records);
+
+/* ---- requests ---- */
+
+typedef struct davit_request_params {
+    uint64_t struct_size;
+    const int32_t *prompt; /* ids, copied. Required, n_prompt > 0 */
+    size_t n_prompt;
+    uint64_t max_tokens;       /* 0 = 16 */
+    double temperature;        /* 0 = greedy */
+    double top_p;              /* 0 = 1 = off */
+    double min_p;              /* 0 = off */
+    int64_t top_k;             /* 0 = off */
+    double repeat_penalty;     /* 0 = 1 = off */
+    double presence_penalty;   /* 0 = off */
+    uint64_t seed;
+    const char *const *stop;   /* strings, NULL-terminated, copied; may be NULL */
+    uint32_t ignore_eos;
+    uint32_t reserved;
+} davit_request_params;
+
+#define DAVIT_EVENT_TOKEN  1u /* id, and text that became certain (may be empty) */
+#define DAVIT_EVENT_FINISH 2u /* finish_reason, and the last held-back text */
+#define DAVIT_EVENT_ERROR  3u /* records say why; nothing follows */
+
+typedef struct davit_event {
+    uint64_t struct_size;
+    uint32_t kind;
+    int32_t id;                /* TOKEN */
+    const char *text;          /* UTF-8, whole characters; valid until the next call */
+    size_t text_len;
+    const char *finish_reason; /* FINISH: "length" "stop" "cancelled" */
+    const davit_records *records; /* ERROR: borrowed from the request */
+} davit_event;
+
+/* Queue a request. Refused when prompt + max_tokens passes the context (both numbers named). */
+int davit_request_submit(davit_engine *engine, const davit_request_params *params,
+                         davit_request **out_request, davit_records **out_records);
+/* Work on the oldest unfinished request: one prefill chunk or one token. Returns how many
+ * requests are unfinished, or a negative status (a call error, not a request's). */
+int davit_engine_step(davit_engine *engine);
+/* Next event of the request: 1 and *out filled, or 0 = none now. [any thread] */
+int davit_request_next(davit_request *request, davit_event *out);
+void davit_request_cancel(davit_request *request); /* [any thread] */
+void davit_request_free(davit_request *request);   /* cancels first; NULL is fine */
+
+typedef struct davit_request_stats {
+    uint64_t struct_size;
+    uint64_t prompt_tokens, decode_tokens;
+    double prompt_seconds; /* until the first token was chosen */
+    double decode_seconds; /* after it */
+} davit_request_stats;
+int davit_request_describe(const davit_request *request, davit_request_stats *out);
+
+/* Blocking helper: step until @request is finished, handing every event to @event (on this
+ * thread; return 0 to cancel). Returns 0, or the status of the request's error. */
+int davit_request_wait(davit_engine *engine, davit_request *request,
+                       int (*event)(void *ctx, const davit_event *event), void *ctx);
+
+/* "0.1.0". */
+const char *davit_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

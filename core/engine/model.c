@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * davit_model: registry, checkpoint, settings, tokenizer, plan and weights in that order. */
+#include "engine/private.h"
+
+#include <string.h>
+
+static const davit_model *checked(const davit_model *model)
+{
+    return model && model->magic == DAVIT_MAGIC_MODEL ? model : NULL;
+}
+
+static bool known_params(const davit_model_params *p)
+{
+    return p && p->struct_size >= offsetof(davit_model_params, plugin_paths) && p->model &&
+           p->activations <= DAVIT_LIB_ACTIVATIONS_INT8 && p->layout <= DAVIT_LIB_LAYOUT_PACKED;
+}
+
+static const char *kv_dtype_name(const char *given, DavitReport *report, int32_t *status)
+{
+    if (!given)
+        return NULL;
+    if (strcmp(given, "f32") == 0)
+        return "f32/1";
+    if (strcmp(given, "f16") == 0)
+        return "f16/1";
+    *status = davit_report_add(report, &(DavitFinding){.code = DAVIT_R_FLAG_UNSUPPORTED,
+                                                       .status = DAVIT_E_UNSUPPORTED,
+                                                       .stage = "plan",
+                                                       .subject = "kv-dtype",
+                                                       .expected = "f32 or f16",
+                                                       .found = given,
+                                                       .message = "KV storage type is not known"});
+    return NULL;
+}
+
+/* A vocabulary larger than the embedding would index past it. */
+static int32_t check_vocab(const davit_model *m, DavitReport *report)
+{
+    const DavitProgram *program = m->plan->program;
+    const uint64_t rows = program->values[program->output].width;
+    const size_t ids = m->tokenizer ? davit_tokenizer_n_ids(m->tokenizer) : 0;
+    if (ids <= rows)
+        return DAVIT_OK;
+    davit_report_add(report, &(DavitFinding){
+                                 .code = DAVIT_R_TOKENIZER_INVALID,
+                                 .severity = DAVIT_WARNING,
+                                 .stage = "tokenizer",
+                                 .subject = "vocabulary",
+                                 .expected = davit_report_text(report, "at most %" G_GUINT64_FORMAT
+                                                               " ids (rows of the head)", rows),
+                                 .found = davit_report_text(report, "%zu ids", ids),
+                                 .message = "the tokenizer has ids that the model has no row for",
+                                 .hint = "a prompt that needs such an id is refused"});
+    return DAVIT_OK;
+}
+
+static void name_parts(davit_model *m)
+{
+    DavitTokenizerFacts facts;
+    if (m->tokenizer) {
+        davit_tokenizer_facts(m->tokenizer, &facts);
+        m->tokenizer_family = g_strdup(facts.family);
+    }
+    if (m->plan->program->n_instrs)
+        m->kernels_id = g_strdup(m->plan->program->instrs[0].kernels->id);
+}
+
+/* The library's progress callback says 0 to cancel; the executor's false. */
+typedef struct Progress {
+    int (*fn)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
+} Progress;
+
+static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    const Progress *progress = ctx;
+    return progress->fn(progress->ctx, done, total) != 0;
+}
+
+static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
+{
+    const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths};
+    m->registry = davit_registry_open(&where, report);
+    m->checkpoint = davit_checkpoint_open(m->registry, p->model, DAVIT_RUN, report);
+    if (!m->checkpoint)
+        return -1;
+    m->settings = davit_settings_open(m->checkpoint, report);
+    if (!m->settings)
+        return -1;
+
+    int32_t status = DAVIT_OK;
+    const DavitPlanOptions plan = {.purposes = DAVIT_RUN,
+                                   .activations = (DavitActivations)p->activations,
+                                   .layout = (DavitLayoutChoice)p->layout,
+                                   .device = p->device,
+                                   .kv_dtype = kv_dtype_name(p->kv_dtype, report, &status),
+                                   .block_tokens = p->block_tokens,
+                                   .force_tie = p->tie == 1,
+                                   .force_untie = p->tie == 2,
+                                   .ignore = p->ignore};
+    if (status)
+        return status;
+    m->plan = davit_plan_make(m->registry, m->checkpoint, m->settings, &plan, report);
+    /* the tokenizer is asked even when the plan failed: all findings at once */
+    if (!p->no_tokenizer)
+        m->tokenizer = davit_tokenizer_of(m->checkpoint, m->registry, report);
+    if (!m->plan || (!p->no_tokenizer && !m->tokenizer))
+        return -1;
+
+    Progress progress = {p->progress, p->progress_ctx};
+    const DavitLoadOptions load = {.n_threads = p->n_threads,
+                                   .prefetch = true,
+                                   .progress = p->progress ? forward_progress : NULL,
+                                   .ctx = &progress};
+    m->weights = davit_weights_load(m->plan, &load, report);
+    return m->weights ? check_vocab(m, report) : -1;
+}
+
+static int status_of(const DavitReport *report)
+{
+    const DavitRecord *r = davit_report_first_error(report, 0);
+    return r && r->status ? r->status : DAVIT_LIB_IO;
+}
+
+int davit_model_load(const davit_model_params *params, davit_model **out_model,
+                     davit_records **out_records)
+{
+    if (!known_params(params) || !out_model)
+        return davit_usage("davit_model_load needs parameters with a model and a place for it",
+                           out_records);
+    davit_model_params p = {0};
+    memcpy(&p, params, MIN(sizeof p, params->struct_size));
+
+    DavitReport *report = davit_report_new();
+    davit_model *m = g_new0(davit_model, 1);
+    m->magic = DAVIT_MAGIC_MODEL;
+    if (open_model(m, &p, report)) {
+        const int status = status_of(report);
+        davit_model_free(m);
+        davit_records_give(report, out_records);
+        return status;
+    }
+    name_parts(m);
+    davit_records_give(report, out_records);
+    *out_model = m;
+    return DAVIT_LIB_OK;
+}
+
+void davit_model_free(davit_model *model)
+{
+    if (!model || model->magic != DAVIT_MAGIC_MODEL)
+        return;
+    davit_weights_free(model->weights);
+    davit_plan_free(model->plan);
+    davit_tokenizer_free(model->tokenizer);
+    davit_settings_free(model->settings);
+    davit_checkpoint_free(model->checkpoint);
+    davit_registry_free(model->registry);
+    g_free(model->tokenizer_family);
+    g_free(model->kernels_id);
+    model->magic = 0;
+    g_free(model);
+}
+
+static uint64_t count_weights(const DavitCheckpoint *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
+        uint64_t n = 1;
+        for (uint32_t r = 0; r < t->rank; r++)
+            n *= t->shape[r]; /* bounded by the file's size when it was opened */
+        sum += n;
+    }
+    return sum;
+}
+
+int davit_model_describe(const davit_model *model, davit_model_info *out)
+{
+    if (!checked(model) || !out)
+        return DAVIT_LIB_USAGE;
+    const DavitPlan *plan = model->plan;
+    DavitLoadStats s;
+    davit_weights_stats(model->weights, &s);
+    const davit_model_info full = {
+        .struct_size = out->struct_size,
+        .arch = plan->arch->id,
+        .format = davit_checkpoint_format(model->checkpoint),
+        .kernels = model->kernels_id,
+        .tokenizer = model->tokenizer_family,
+        .n_vocab = plan->program->values[plan->program->output].width,
+        .n_layers = plan->n_layers,
+        .max_ctx = plan->max_ctx,
+        .n_weights = count_weights(model->checkpoint),
+        .borrowed_bytes = s.borrowed_bytes,
+        .private_bytes = s.private_bytes,
+        .read_bytes = s.read_bytes,
+        .copied_bytes = s.copied_bytes,
+        .packed_bytes = s.packed_bytes,
+        .decoded_bytes = s.decoded_bytes,
+        .uploaded_bytes = s.uploaded_bytes,
+        .window_bytes = s.window_bytes,
+        .load_seconds = s.seconds};
+    memcpy(out, &full, MIN(sizeof full, out->struct_size));
+    return DAVIT_LIB_OK;
+}
+
+size_t davit_model_eos(const davit_model *model, const int32_t **out)
+{
+    size_t n = 0;
+    if (!checked(model))
+        return 0;
+    *out = davit_settings_eos_ids(model->settings, &n);
+    return n;
+}
+
+int davit_model_sampling_defaults(const davit_model *model, davit_model_sampling *out)
+{
+    if (!checked(model) || !out)
+        return DAVIT_LIB_USAGE;
+    DavitGenerationDefaults g;
+    davit_settings_generation(model->settings, &g);
+    const davit_model_sampling full = {.struct_size = out->struct_size,
+                                       .temperature = g.temperature,
+                                       .top_p = g.top_p,
+                                       .min_p = g.min_p,
+                                       .repeat_penalty = g.repetition_penalty,
+                                       .top_k = g.top_k,
+                                       .do_sample = g.do_sample};
+    memcpy(out, &full, MIN(sizeof full, out->struct_size));
+    return DAVIT_LIB_OK;
+}
+
+int davit_model_tokenize(const davit_model *model, const char *text, size_t n, uint32_t flags,
+                         int32_t **out_ids, size_t *out_n, davit_records **out_records)
+{
+    if (!checked(model) || !text || !out_ids || !out_n || !model->tokenizer)
+        return davit_usage("davit_model_tokenize needs a model with a tokenizer and text",
+                           out_records);
+    DavitReport *report = davit_report_new();
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(model->tokenizer);
+    DavitIds ids = {0};
+    const uint32_t how = (flags & DAVIT_LIB_NO_SPECIAL ? 0 : DAVIT_ENCODE_SPECIAL) |
+                         (flags & DAVIT_LIB_SAFE ? DAVIT_ENCODE_SAFE : 0);
+    const int32_t status = davit_encode(encoder, text, n, how, &ids, report);
+    davit_records_give(report, out_records);
+    if (status) {
+        davit_ids_clear(&ids);
+        return status;
+    }
+    *out_ids = g_memdup2(ids.ids, ids.n * sizeof *ids.ids);
+    *out_n = ids.n;
+    davit_ids_clear(&ids);
+    return DAVIT_LIB_OK;
+}
+
+int davit_model_detokenize(const davit_model *model, const int32_t *ids, size_t n,
+                           int skip_special, char **out_text, size_t *out_len,
+                           davit_records **out_records)
+{
+    if (!checked(model) || (!ids && n) || !out_text || !model->tokenizer)
+        return davit_usage("davit_model_detokenize needs a model with a tokenizer and ids",
+                           out_records);
+    GString *text = g_string_new(NULL);
+    davit_decode(model->tokenizer, ids, n, skip_special != 0, text);
+    if (out_len)
+        *out_len = text->len;
+    *out_text = g_string_free(text, FALSE);
+    davit_records_give(davit_report_new(), out_records);
+    return DAVIT_LIB_OK;
+}
+
+const char *davit_version(void)
+{
+    return DAVIT_VERSION;
+}
