@@ -58,7 +58,8 @@ typedef struct davit_value {
 } davit_value;
 
 /* Stored or packed bytes of a row range of one expert. No alignment is promised for stored
- * layouts; packed ones start at the device's alignment. */
+ * layouts; packed ones start at the device's alignment. Vectors (f32/1, n_cols 1) are one
+ * segment without gaps, aligned for float. */
 typedef struct davit_segment {
     uint64_t expert; /* 0 for a matrix */
     uint64_t row;    /* first logical row */
@@ -99,15 +100,18 @@ typedef struct davit_state {
 } davit_state;
 
 /* Everything an op works on. In check and size: data, segments and batch are NULL or unset,
- * n_rows of values is 0. Valid and unchanged until the queue was waited for. */
+ * n_rows of values is 0, state has its spec only. Elements of in, out and weight past their
+ * counts are zero. Valid and unchanged until the queue was waited for. */
 typedef struct davit_call {
     uint64_t struct_size;
     void *self;           /* the component's instance */
     const char *op;
-    const void *attr;     /* the op's attribute struct */
+    const void *attr;     /* the op's attribute struct, padded with zeros to the entry's
+                           * attr_size; NULL only if that is 0 */
     const davit_batch *batch;
     const davit_state *state; /* NULL = the op has none */
-    void *scratch;            /* scratch_bytes of size, shared by all workers */
+    void *scratch;            /* scratch_bytes of size, shared by all workers; both kinds
+                               * start at the device's alignment and hold anything */
     void *worker_scratch;     /* worker_bytes for each worker: worker w at w * worker_bytes */
     uint64_t worker_bytes;
     uint32_t n_in;
@@ -149,7 +153,9 @@ typedef struct davit_kernel_entry {
     int32_t (*check)(void *self, const davit_call *call, const davit_sink *sink);
 
     /* Scratch, phases and tasks for T = @n_tokens, R = @n_rows and at most @ctx tokens of
-     * context. NULL = one phase, as many tasks as rows of out[0]. Pure. [any thread] */
+     * context (of the longest sequence). Scratch never shrinks as these grow, so the host
+     * asks once for the largest step, and again in each step for phases and tasks. NULL =
+     * no scratch, one phase, as many tasks as rows of out[0]. Pure. [any thread] */
     void (*size)(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
                  uint64_t ctx, davit_work *out);
 

@@ -88,9 +88,10 @@ typedef struct davit_act_attr {
 /* rope_angles/1: out a[T, rot_dim]: cos in the first half, sin in the second, both times
  * the attention factor of the variant; weights F[n_variants, rot_dim/2] f32 inverse
  * frequencies, div?[rot_dim/2] f32 divisors of them (GGUF rope_freqs).
- * angle = position * F[variant][j] / div[j] in float32. Variant by n = rope_n of the token's
- * sequence: FIXED 0; LONG 0 if n <= original_max else 1; DYNAMIC recomputes the frequencies
- * when n > max_positions: base' = theta * ((factor * n / max) - (factor - 1))^(d/(d-2)). */
+ * angle = position * (F[variant][j] / div[j]), each step rounded to float32. Variant by n =
+ * rope_n of the token's sequence: FIXED 0; LONG 0 if n <= original_max else 1; NTK is FIXED
+ * until n > max_positions, then F[j] = base'^(-2j/rot_dim) with
+ * base' = theta * ((factor * n / max) - (factor - 1))^(rot_dim / (rot_dim - 2)). */
 #define DAVIT_OP_ROPE_ANGLES "rope_angles/1"
 #define DAVIT_ROPE_FIXED 0u
 #define DAVIT_ROPE_LONG  1u
@@ -123,7 +124,7 @@ typedef struct davit_rope_attr {
 } davit_rope_attr;
 
 /* kv_append/1: in k[T, nkv*dk], v[T, nkv*dv]; one kv state. Stores the rows of every token
- * at its sequence's position (index = ctx_len - tokens of the step + offset). */
+ * at its index in its sequence: ctx_len - tokens of the step + offset. No output value. */
 #define DAVIT_OP_KV_APPEND "kv_append/1"
 typedef struct davit_none_attr {
     uint64_t struct_size;
@@ -131,8 +132,10 @@ typedef struct davit_none_attr {
 
 /* attn/1: in q[T, nh*dk]; one kv state; weights sinks?[nh] f32; out o[T, nh*dv].
  * Head h reads KV head floor(h * nkv / nh). Key k is visible to query q iff 0 <= q - k, and
- * q - k < window when window > 0. score = softcap(scale * q.k); sinks add one logit per head
- * to the softmax's denominator. */
+ * q - k < window when window > 0 (q and k are indices in the sequence, not positions). With a
+ * tree mask, query row t sees the step's own token u iff tree_mask[t, u] is not 0, and all
+ * earlier tokens of its sequence within the window. score = softcap(scale * q.k); sinks add
+ * one logit per head to the softmax's denominator. */
 #define DAVIT_OP_ATTN "attn/1"
 typedef struct davit_attn_attr {
     uint64_t struct_size;

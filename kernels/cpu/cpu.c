@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * org.davit.kernels.cpu: the table of entries and the plugin's door. Baseline code; no
+ * instruction-set flags on this file. */
+#include "cpu.h"
+
+#include "kv.h"
+#include "linear.h"
+
+static const davit_kernel_entry *const entries[] = {
+    &cpu_embed_scalar,
+    &cpu_rmsnorm_scalar,
+    &cpu_layernorm_scalar,
+    &cpu_add_scalar,
+    &cpu_scale_scalar,
+    &cpu_softcap_scalar,
+    &cpu_act_scalar,
+    &cpu_glu_scalar,
+    &cpu_rope_angles_scalar,
+    &cpu_rope_scalar,
+    &cpu_kv_append_scalar,
+    &cpu_attn_scalar,
+    &cpu_moe_route_scalar,
+    &cpu_moe_ffn_scalar,
+    &cpu_gather_rows_scalar,
+    CPU_LINEAR_ENTRIES
+    NULL,
+};
+
+static const davit_pack *const packs[] = {
+    CPU_PACKS
+    NULL,
+};
+
+static const davit_kernels_iface cpu_iface = {
+    .struct_size = DAVIT_END(davit_kernels_iface, state_size),
+    .device = "cpu",
+    .entries = entries,
+    .packs = packs,
+    .state_size = cpu_state_size,
+};
+
+DAVIT_COMPONENT(cpu, DAVIT_KIND_KERNELS, "org.davit.kernels.cpu", "device=cpu",
+                DAVIT_RUN | DAVIT_CONVERT, 50, .flags = DAVIT_COMPONENT_CONCURRENT,
+                .iface = &cpu_iface);
+
+DAVIT_PLUGIN("org.davit.kernels.cpu", "CPU kernels", "davit", "0.1.0", "Apache-2.0", &cpu);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * moe_ffn/1, scalar. Three phases; a task is CPU_LINEAR_ROWS rows of one expert, expanded once
+ * for all tokens that chose it.
+ *   0: hidden[t, i, r] = f(gate_r . x_t) * (up_r . x_t) for the i-th choice of token t
+ *   1: part[t, i, n]   = down_n . hidden[t, i]
+ *   2: y[t, n]         = sum_i w[t, i] * part[t, i, n], i ascending; a task is one token
+ * Shared scratch: hidden [T, k, I], then part [T, k, N]. Worker scratch: one expanded row. */
+#include <davit/help/ref.h>
+
+#include "cpu.h"
+#include "linear.h"
+
+static void moe_ffn_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
+                         uint64_t ctx, davit_work *out)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const uint64_t K = call->weight[0]->n_cols, hidden = call->weight[0]->n_rows;
+    const uint64_t N = call->weight[2]->n_rows;
+    (void)self;
+    (void)n_rows;
+    (void)ctx;
+    out->scratch_bytes = n_tokens * a->top_k * (hidden + N) * sizeof(float);
+    out->worker_bytes = (2 * (K > hidden ? K : hidden)) * sizeof(float);
+    out->n_phases = 3;
+    out->n_tasks[0] = a->n_experts * cpu_ceil_div(hidden, CPU_LINEAR_ROWS);
+    out->n_tasks[1] = a->n_experts * cpu_ceil_div(N, CPU_LINEAR_ROWS);
+    out->n_tasks[2] = n_tokens;
+}
+
+/* Was expert @e chosen by any token? Most tasks of a short step end here. */
+static int is_used(const davit_call *call, uint64_t e)
+{
+    const int32_t *ids = call->in[1].data;
+
+    for (uint64_t i = 0; i < call->in[1].n_rows * call->in[1].width; i++)
+        if (ids[i] == (int32_t)e)
+            return 1;
+    return 0;
+}
+
+/* Rows [r, end) of gate and up of expert @e. @row: two expanded rows. */
+static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t end, float *row)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_weight *gate = call->weight[0], *up = call->weight[1];
+    const davit_ref_layout *gate_layout = davit_ref_layout_find(gate->layout);
+    const davit_ref_layout *up_layout = davit_ref_layout_find(up->layout);
+    const uint64_t K = gate->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data;
+    float *hidden = call->scratch;
+
+    for (; r < end; r++) {
+        davit_ref_weight_decode(gate, gate_layout, e, r, row);
+        davit_ref_weight_decode(up, up_layout, e, r, row + K);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            if (ids[i] != (int32_t)e)
+                continue;
+            const float *x = cpu_in(call, 0, i / a->top_k);
+            hidden[i * gate->n_rows + r] =
+                davit_ref_glu(a->kind, a->limit, a->alpha, cpu_dot_f32(x, row, K),
+                              cpu_dot_f32(x, row + K, K));
+        }
+    }
+}
+
+/* Rows [n, end) of down of expert @e. */
+static void down_rows(const davit_call *call, uint64_t e, uint64_t n, uint64_t end, float *row)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_weight *down = call->weight[2];
+    const davit_ref_layout *layout = davit_ref_layout_find(down->layout);
+    const uint64_t n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data;
+    const float *hidden = call->scratch;
+    float *part = (float *)call->scratch + n_pairs * down->n_cols;
+
+    for (; n < end; n++) {
+        davit_ref_weight_decode(down, layout, e, n, row);
+        for (uint64_t i = 0; i < n_pairs; i++)
+            if (ids[i] == (int32_t)e)
+                part[i * down->n_rows + n] =
+                    cpu_dot_f32(hidden + i * down->n_cols, row, down->n_cols);
+    }
+}
+
+static void combine(const davit_call *call, uint64_t t)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const uint64_t N = call->weight[2]->n_rows, I = call->weight[2]->n_cols;
+    const float *part = (float *)call->scratch + call->in[1].n_rows * a->top_k * I;
+    const float *w = cpu_in(call, 2, t);
+    float *y = cpu_out(call, 0, t);
+
+    for (uint64_t n = 0; n < N; n++) {
+        double sum = 0.0;
+        for (uint64_t i = 0; i < a->top_k; i++)
+            sum += (double)w[i] * (double)part[(t * a->top_k + i) * N + n];
+        y[n] = (float)sum;
+    }
+}
+
+static void moe_ffn_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                        uint32_t worker, void *queue)
+{
+    const uint64_t n_rows = phase == 0 ? call->weight[0]->n_rows : call->weight[2]->n_rows;
+    const uint64_t per_expert = cpu_ceil_div(n_rows, CPU_LINEAR_ROWS);
+    (void)queue;
+
+    for (uint64_t i = first; i < first + count; i++) {
+        if (phase == 2) {
+            combine(call, i);
+            continue;
+        }
+        const uint64_t e = i / per_expert, r = i % per_expert * CPU_LINEAR_ROWS;
+        const uint64_t end = cpu_min(r + CPU_LINEAR_ROWS, n_rows);
+        if (!is_used(call, e))
+            continue;
+        if (phase == 0)
+            hidden_rows(call, e, r, end, cpu_worker(call, worker));
+        else
+            down_rows(call, e, r, end, cpu_worker(call, worker));
+    }
+}
+
+const davit_kernel_entry cpu_moe_ffn_scalar = {
+    .struct_size = DAVIT_END(davit_kernel_entry, run),
+    .op = DAVIT_OP_MOE_FFN,
+    .name = "moe_ffn scalar",
+    .layouts = DAVIT_REF_LAYOUTS,
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+    .score = 100,
+    .check = cpu_check,
+    .size = moe_ffn_size,
+    .run = moe_ffn_run,
+};
