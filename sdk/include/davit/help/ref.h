@@ -51,6 +51,20 @@ uint64_t davit_ref_row_bytes(const davit_ref_layout *layout, uint64_t n_cols);
 float davit_ref_f16_to_f32(uint16_t bits);
 uint16_t davit_ref_f32_to_f16(float value); /* to nearest even, NaN quiet, overflow to inf */
 
+/* ---- modules of one tensor whose dtype is its layout: for quant plugins ---- */
+
+/* The layout of a signature that is one tensor, called "weight" or the module itself, in one
+ * of the layouts above; else NULL. (static) */
+const davit_ref_layout *davit_ref_module_layout(const davit_quant_module *module);
+/* Fill *out for such a module from its tensor's header: leading axes are experts, a vector
+ * has one column. Errors: DAVIT_E_MISMATCH when shape, block and bytes do not fit. */
+int32_t davit_ref_module_describe(const davit_quant_module *module, const char *scheme,
+                                  davit_quant_desc *out, const davit_sink *sink);
+/* decode of such a module: both forms. */
+void davit_ref_module_decode(const davit_quant_tile *tile, davit_quant_out *out);
+/* All float16 scales of the tile finite? Errors: DAVIT_E_CORRUPT, naming row and block. */
+int32_t davit_ref_module_verify(const davit_quant_tile *tile, const davit_sink *sink);
+
 /* ---- weights of a call ---- */
 
 /* Stored bytes of row @row of expert @expert; the layout has one part. (borrowed) the call */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GGUF's block layouts: a module that is one tensor of such a dtype. Bit rules: ggml-quants,
+ * in the SDK's reference. Types without a decoder here are refused by plugins/quant/known. */
+#include <davit/help/records.h>
+#include <davit/help/ref.h>
+
+static int32_t gguf_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
+                          const davit_sink *sink)
+{
+    const davit_ref_layout *layout = davit_ref_module_layout(signature);
+    (void)self;
+    (void)sink;
+
+    if (!layout || layout->block_elems == 1)
+        return davit_decline(out);
+    return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
+}
+
+static int32_t gguf_check(void *self, const davit_quant_module *module, davit_quant_desc *out,
+                          const davit_sink *sink)
+{
+    const davit_tensor_info *info = module->parts[0]->info;
+    (void)self;
+
+    if (info->rank < 2)
+        return davit_say(sink, DAVIT_E_UNSUPPORTED,
+                         &(davit_refusal){
+                             .code = DAVIT_R_QUANT_PARAMS,
+                             .subject = info->name,
+                             .expected = "a matrix or stacked matrices",
+                             .found = info->dtype,
+                             .message = "a vector in a block layout is not read",
+                         });
+    return davit_ref_module_describe(module, "gguf/1", out, sink);
+}
+
+static int32_t gguf_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
+{
+    (void)self;
+    return davit_ref_module_verify(tile, sink);
+}
+
+static void gguf_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
+{
+    (void)self;
+    davit_ref_module_decode(tile, out);
+}
+
+static const davit_quant_iface gguf_quant = {
+    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .claim = gguf_claim,
+    .check = gguf_check,
+    .verify = gguf_verify,
+    .decode = gguf_decode,
+};
+
+DAVIT_COMPONENT(gguf_blocks, DAVIT_KIND_QUANT, "org.davit.quant.gguf",
+                "layout=q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &gguf_quant);
+
+DAVIT_PLUGIN("org.davit.quant.gguf", "GGUF block layouts", "davit", "0.1.0", "Apache-2.0",
+             &gguf_blocks);
