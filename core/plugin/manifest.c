@@ -89,22 +89,31 @@ static uint64_t purposes_member(Reader *reader)
     return purposes;
 }
 
+/* Digits up to 9999. Returns: what follows them, NULL if there are none or too many. */
+static const char *small_number(const char *text, uint32_t *out)
+{
+    const size_t n = strspn(text, "0123456789");
+
+    *out = 0;
+    if (n < 1 || n > 4)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        *out = *out * 10 + (uint32_t)(text[i] - '0');
+    return text + n;
+}
+
 /* "1.0" */
 static void kind_version(Reader *reader, DavitManifestComponent *c)
 {
     const char *text = text_member(reader, "kind_abi", false);
-    char *end = NULL;
-    guint64 major, minor = 0;
+    const char *end;
 
     if (!text)
         return;
-    major = g_ascii_strtoull(text, &end, 10);
-    if (end && *end == '.' && g_ascii_isdigit(text[0]) && g_ascii_isdigit(end[1]))
-        minor = g_ascii_strtoull(end + 1, &end, 10);
-    if (!end || end == text || *end != '\0' || major > 9999 || minor > 9999)
+    end = small_number(text, &c->kind_major);
+    end = end && *end == '.' ? small_number(end + 1, &c->kind_minor) : NULL;
+    if (!end || *end != '\0')
         bad(reader, "kind_abi", "MAJOR.MINOR", text, "the kind's version does not parse");
-    c->kind_major = (uint32_t)major;
-    c->kind_minor = (uint32_t)minor;
 }
 
 /* ---- notes ---- */
