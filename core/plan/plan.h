@@ -49,7 +49,8 @@ typedef struct DavitSlotSource {
     uint64_t slot_expert;  /* first expert of the slot that it fills */
     uint64_t n_experts;    /* of the module, = experts filled */
     uint64_t slot_row;     /* first row of the slot that it fills */
-    uint64_t row;          /* first row within the module's matrix */
+    uint64_t row;          /* first row within the module's matrix; with
+                            * DAVIT_VALUE_TRANSPOSE its first column */
     uint64_t n_rows;
 } DavitSlotSource;
 
@@ -83,7 +84,8 @@ typedef struct DavitSlot {
     const davit_pack *pack;    /* PACK only */
     void *pack_self;
     uint64_t borrowed_bytes; /* of the file, in place */
-    uint64_t private_bytes;  /* memory this slot owns after loading */
+    uint64_t private_bytes;  /* memory this slot owns after loading: every source, expert and
+                              * (COPY) part rounded up to the plan's device_align */
     uint64_t read_bytes;     /* file bytes that loading passes over */
     const char *reason;    /* why this access: static text */
 } DavitSlot;
@@ -164,6 +166,8 @@ typedef struct DavitPlan {
     davit_config *config;              /* (owned) */
     DavitComponent *arch;              /* (borrowed) */
     const davit_arch_iface *arch_iface;
+    bool tied;                         /* tie flag: given, or the class default */
+    bool tied_given;                   /* the file states it */
     char *device;
     DavitComponent *device_kernels;    /* component that owns the device; NULL for cpu */
     uint64_t device_align;             /* 64 on the CPU */
@@ -176,6 +180,8 @@ typedef struct DavitPlan {
     uint64_t vocab, n_layers, max_ctx; /* symbols V, L, max_pos; 0 = not stated */
     /* sums over slots */
     uint64_t borrowed_bytes, private_bytes, read_bytes;
+    uint64_t constant_bytes; /* tables that the forward brought along */
+    uint64_t peak_bytes;     /* private + constants + at most one default load window */
 } DavitPlan;
 
 /* Make the plan. All findings go to @report (missing, unexpected, mismatched ... together).

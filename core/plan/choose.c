@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joint choice of layouts and entries. Slots that ops read together form a group; groups are
+ * small (one matrix, or the three of an expert layer), so every combination of their layouts
+ * is tried. Stored layouts come first and win ties. States are in choose_state.c. */
+#include "plan/choose.h"
+
+#include <string.h>
+
+#include "plan/choose_state.h"
+#include "plan/entry.h"
+
+#define MAX_TRIES 4096u /* combinations per group; beyond, stored layouts only */
+
+typedef struct Group {
+    GArray *slots;  /* (owned) uint32_t */
+    GArray *instrs; /* (owned) uint32_t */
+} Group;
+
+typedef struct Chooser {
+    DavitChooser base;
+    GArray **options;     /* (owned) [n_slots] DavitLayoutOption, NULL = no op reads it */
+    GHashTable *told;     /* (owned) text of an op and layouts -> reported already */
+    int32_t status;
+} Chooser;
+
+static DavitSlot *slot_at(const Chooser *c, uint32_t slot)
+{
+    return &c->base.draft->plan->slots[slot];
+}
+
+static DavitLayoutOption *option_at(const Chooser *c, uint32_t slot, uint32_t which)
+{
+    return &g_array_index(c->options[slot], DavitLayoutOption, which);
+}
+
+/* ---- groups ---- */
+
+static uint32_t root_of(uint32_t *parent, uint32_t slot)
+{
+    while (parent[slot] != slot)
+        slot = parent[slot] = parent[parent[slot]];
+    return slot;
+}
+
+/* Slots that @instr reads joined, the root lowest; returns it, or UINT32_MAX if it reads none. */
+static uint32_t join_slots(const Chooser *c, const DavitInstr *instr, uint32_t *parent)
+{
+    uint32_t first = UINT32_MAX;
+
+    for (uint32_t w = 0; w < instr->n_weights; w++) {
+        const int32_t slot = davit_instr_slot(&c->base, instr, w);
+        uint32_t a, b;
+
+        /* vectors have one layout only and need no company */
+        if (slot < 0 || davit_slot_is_vector(slot_at(c, (uint32_t)slot)))
+            continue;
+        a = root_of(parent, (uint32_t)slot);
+        if (first == UINT32_MAX) {
+            first = a;
+            continue;
+        }
+        b = root_of(parent, first);
+        parent[MAX(a, b)] = MIN(a, b);
+        first = MIN(a, b);
+    }
+    return first;
+}
+
+static Group *group_at(GPtrArray *groups, Group **by_root, uint32_t root)
+{
+    if (!by_root[root]) {
+        by_root[root] = g_new0(Group, 1);
+        by_root[root]->slots = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        by_root[root]->instrs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        g_ptr_array_add(groups, by_root[root]);
+    }
+    return by_root[root];
+}
+
+static void group_free(void *p)
+{
+    Group *group = p;
+
+    g_array_unref(group->slots);
+    g_array_unref(group->instrs);
+    g_free(group);
+}
+
+/* (owned) Groups in order of their first instruction. Instructions without matrices are in
+ * @loose. */
+static GPtrArray *make_groups(const Chooser *c, GArray *loose)
+{
+    const size_t n_slots = c->base.draft->plan->n_slots;
+    const DavitProgram *program = c->base.program;
+    GPtrArray *groups = g_ptr_array_new_with_free_func(group_free);
+    g_autofree uint32_t *parent = g_new(uint32_t, MAX(n_slots, 1));
+    g_autofree Group **by_root = g_new0(Group *, MAX(n_slots, 1));
+
+    for (uint32_t s = 0; s < n_slots; s++)
+        parent[s] = s;
+    for (uint32_t i = 0; i < program->n_instrs; i++)
+        join_slots(c, &program->instrs[i], parent);
+    for (uint32_t i = 0; i < program->n_instrs; i++) {
+        const uint32_t slot = join_slots(c, &program->instrs[i], parent);
+
+        if (slot == UINT32_MAX)
+            g_array_append_val(loose, i);
+        else
+            g_array_append_val(group_at(groups, by_root, root_of(parent, slot))->instrs, i);
+    }
+    for (uint32_t s = 0; s < n_slots; s++) {
+        if (c->options[s] && by_root[root_of(parent, s)])
+            g_array_append_val(by_root[root_of(parent, s)]->slots, s);
+    }
+    return groups;
+}
+
+/* ---- refusal ---- */
+
+static void append_layouts(const Chooser *c, const DavitInstr *instr, GString *out)
+{
+    for (uint32_t w = 0; w < instr->n_weights; w++) {
+        const int32_t slot = davit_instr_slot(&c->base, instr, w);
+        const char *layout;
+
+        if (slot < 0 || davit_slot_is_vector(slot_at(c, (uint32_t)slot)))
+            continue;
+        layout = slot_at(c, (uint32_t)slot)->sources[0].module->desc.layout;
+        g_string_append_printf(out, "%s%s", out->len ? ", " : "", layout);
+    }
+}
+
+static void note_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref)
+{
+    DavitReport *report = c->base.draft->report;
+    const char *why = davit_entry_fault(&c->base, instr, ref, false, report);
+
+    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_OP_MISSING,
+                                             .severity = DAVIT_NOTE,
+                                             .stage = "plan",
+                                             .who = ref->tool->component->id,
+                                             .subject = ref->entry->name,
+                                             .message = why ? why : "fits alone, but not with "
+                                                                    "the other users of a weight"});
+}
+
+/* Say once per op and layouts that nothing computes @instr, and why not. */
+static void refuse_instr(Chooser *c, const DavitInstr *instr)
+{
+    DavitReport *report = c->base.draft->report;
+    const GArray *list = g_hash_table_lookup(c->base.by_op, instr->op);
+    g_autoptr(GString) layouts = g_string_new(NULL);
+    char *key;
+
+    c->status = DAVIT_E_UNSUPPORTED;
+    append_layouts(c, instr, layouts);
+    key = g_strdup_printf("%s %s", instr->op, layouts->str);
+    if (!g_hash_table_add(c->told, key))
+        return;
+    davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_OP_MISSING,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN,
+                        .stage = "plan",
+                        .subject = instr->op,
+                        .expected = davit_report_text(report, "a kernel for it on %s",
+                                                      c->base.draft->plan->device),
+                        .found = layouts->len ? layouts->str : NULL,
+                        .message = list ? "no kernel takes this op with these layouts"
+                                        : "no kernels component has this op",
+                        .hint = list ? "the notes say why each candidate was not taken"
+                                     : "davit plugin list shows the kernels that are there"});
+    for (guint e = 0; list && e < list->len; e++)
+        note_candidate(c, instr, &g_array_index(list, DavitEntryRef, e));
+}
+
+static void refuse_slot(Chooser *c, uint32_t slot, const char *why)
+{
+    const DavitSlot *s = slot_at(c, slot);
+
+    c->status = davit_report_add(
+        c->base.draft->report,
+        &(DavitFinding){.code = DAVIT_R_OP_MISSING,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN,
+                        .stage = "plan",
+                        .subject = s->id,
+                        .found = s->sources[0].module->desc.layout,
+                        .message = davit_report_text(c->base.draft->report,
+                                                     "no kernel can be given this weight: %s",
+                                                     why)});
+}
+
+/* ---- one group ---- */
+
+/* Sum of the best scores with the layouts considered now; 0 = some op has no entry. */
+static uint64_t group_score(Chooser *c, const Group *group)
+{
+    uint64_t sum = 0;
+
+    for (guint i = 0; i < group->instrs->len; i++) {
+        const uint32_t at = g_array_index(group->instrs, uint32_t, i);
+        uint64_t score;
+
+        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false, &score))
+            return 0;
+        sum += score;
+    }
+    return sum;
+}
+
+/* Next combination of @pick, the first slot fastest. Returns: false after the last. */
+static bool next_pick(const Chooser *c, const Group *group, uint32_t *pick)
+{
+    for (guint s = 0; s < group->slots->len; s++) {
+        const uint32_t slot = g_array_index(group->slots, uint32_t, s);
+
+        if (++pick[s] < c->options[slot]->len)
+            return true;
+        pick[s] = 0;
+    }
+    return false;
+}
+
+static void consider(Chooser *c, const Group *group, const uint32_t *pick)
+{
+    for (guint s = 0; s < group->slots->len; s++) {
+        const uint32_t slot = g_array_index(group->slots, uint32_t, s);
+
+        c->base.layout_of[slot] = option_at(c, slot, pick[s]);
+    }
+}
+
+static uint64_t count_packs(const Chooser *c, const Group *group)
+{
+    uint64_t n = 0;
+
+    for (guint s = 0; s < group->slots->len; s++)
+        n += c->base.layout_of[g_array_index(group->slots, uint32_t, s)]->access ==
+             DAVIT_ACCESS_PACK;
+    return n;
+}
+
+static bool too_many(const Chooser *c, const Group *group)
+{
+    uint64_t n = 1;
+
+    for (guint s = 0; s < group->slots->len && n <= MAX_TRIES; s++)
+        n *= c->options[g_array_index(group->slots, uint32_t, s)]->len;
+    return n > MAX_TRIES;
+}
+
+static void refuse_group(Chooser *c, const Group *group, uint32_t *pick)
+{
+    memset(pick, 0, group->slots->len * sizeof *pick);
+    consider(c, group, pick);
+    for (guint i = 0; i < group->instrs->len; i++) {
+        const uint32_t at = g_array_index(group->instrs, uint32_t, i);
+        uint64_t score;
+
+        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false, &score))
+            refuse_instr(c, &c->base.program->instrs[at]);
+    }
+}
+
+static void choose_group(Chooser *c, const Group *group)
+{
+    const bool want_packs = c->base.draft->options->layout == DAVIT_LAYOUT_PACKED;
+    g_autofree uint32_t *pick = g_new0(uint32_t, group->slots->len);
+    g_autofree uint32_t *best = g_new0(uint32_t, group->slots->len);
+    const bool stored_only = too_many(c, group);
+    uint64_t most = 0;
+
+    do {
+        uint64_t score;
+
+        consider(c, group, pick);
+        score = group_score(c, group);
+        if (score && want_packs)
+            score += count_packs(c, group) << 40; /* above any sum of scores */
+        if (score > most) {
+            most = score;
+            memcpy(best, pick, group->slots->len * sizeof *best);
+        }
+    } while (!stored_only && next_pick(c, group, pick));
+
+    if (most == 0)
+        refuse_group(c, group, pick);
+    else
+        consider(c, group, best);
+}
+
+/* ---- all ---- */
+
+static void collect_options(Chooser *c)
+{
+    DavitDraft *draft = c->base.draft;
+
+    for (uint32_t s = 0; s < draft->plan->n_slots; s++) {
+        const DavitSlot *slot = &draft->plan->slots[s];
+        const char *why;
+
+        if (!slot->present || !slot->used || slot->tied_to >= 0 || slot->n_sources == 0)
+            continue;
+        c->options[s] = davit_layout_options(draft, slot, &why);
+        if (c->options[s]->len == 0)
+            refuse_slot(c, s, why);
+        else
+            c->base.layout_of[s] = option_at(c, s, 0);
+    }
+}
+
+static void write_entries(Chooser *c)
+{
+    for (size_t i = 0; i < c->base.program->n_instrs; i++) {
+        DavitInstr *instr = &c->base.program->instrs[i];
+        uint64_t score;
+        const DavitEntryRef *ref = davit_entry_best(&c->base, instr, NULL, false, &score);
+
+        if (!ref) {
+            refuse_instr(c, instr);
+            continue;
+        }
+        instr->entry = ref->entry;
+        instr->kernels = ref->tool->component;
+        instr->self = ref->tool->self;
+    }
+}
+
+/* A slot without users costs nothing: it stays in the file. */
+static void leave_unused(DavitSlot *slot)
+{
+    if (slot->n_sources == 0)
+        return;
+    slot->access = DAVIT_ACCESS_BORROW;
+    slot->layout = slot->stored_layout;
+    slot->reason = "no op reads it";
+}
+
+static void write_layouts(Chooser *c)
+{
+    DavitPlan *plan = c->base.draft->plan;
+
+    for (size_t s = 0; s < plan->n_slots; s++) {
+        DavitSlot *slot = &plan->slots[s];
+
+        if (c->base.layout_of[s])
+            davit_layout_set(c->base.draft, slot, c->base.layout_of[s]);
+        else
+            leave_unused(slot);
+    }
+    for (size_t s = 0; s < plan->n_slots; s++) {
+        DavitSlot *slot = &plan->slots[s];
+
+        if (slot->tied_to < 0)
+            continue;
+        slot->access = plan->slots[slot->tied_to].access;
+        slot->stored_layout = plan->slots[slot->tied_to].stored_layout;
+        slot->layout = plan->slots[slot->tied_to].layout;
+        slot->pack = plan->slots[slot->tied_to].pack;
+        slot->pack_self = plan->slots[slot->tied_to].pack_self;
+        slot->reason = "shares the embedding's bytes";
+    }
+}
+
+static void options_clear(Chooser *c)
+{
+    for (size_t s = 0; s < c->base.draft->plan->n_slots; s++) {
+        if (c->options[s])
+            g_array_unref(c->options[s]);
+    }
+    g_free(c->options);
+}
+
+int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
+{
+    g_autoptr(GArray) loose = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GPtrArray) groups = NULL;
+    Chooser c = {.status = DAVIT_OK};
+
+    davit_chooser_init(&c.base, draft, program);
+    c.options = g_new0(GArray *, MAX(draft->plan->n_slots, 1));
+    c.told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    c.status = davit_choose_states(&c.base);
+    if (!c.status)
+        collect_options(&c);
+    if (!c.status) {
+        groups = make_groups(&c, loose);
+        for (guint g = 0; g < groups->len; g++)
+            choose_group(&c, g_ptr_array_index(groups, g));
+        write_entries(&c);
+        write_layouts(&c);
+    }
+    options_clear(&c);
+    g_hash_table_unref(c.told);
+    davit_chooser_clear(&c.base);
+    return c.status;
+}
+
+void davit_choose_nothing(DavitDraft *draft)
+{
+    for (size_t s = 0; s < draft->plan->n_slots; s++)
+        leave_unused(&draft->plan->slots[s]);
+}

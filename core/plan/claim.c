@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asking quant plugins. Every component is asked for a new signature, in candidate order;
+ * the highest score wins, the earlier one at equal scores; a final refusal ends the search. */
+#include "plan/claim.h"
+
+#include <string.h>
+
+#include "plan/module.h"
+#include "plan/suffix.h"
+
+/* Answer for one signature. */
+typedef struct Claim {
+    const DavitTool *tool; /* (borrowed) who takes it, NULL = nobody */
+    uint64_t purposes;
+    DavitReport *refusals; /* (owned) records of plugins that know it and say no */
+} Claim;
+
+struct DavitClaims {
+    const DavitCheckpoint *checkpoint;
+    const GArray *quants;
+    const davit_config *config;
+    GHashTable *by_signature; /* text (owned) -> Claim (owned) */
+};
+
+static void claim_free(void *p)
+{
+    Claim *claim = p;
+
+    davit_report_free(claim->refusals);
+    g_free(claim);
+}
+
+DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *quants,
+                              const davit_config *config)
+{
+    DavitClaims *claims = g_new0(DavitClaims, 1);
+
+    claims->checkpoint = checkpoint;
+    claims->quants = quants;
+    claims->config = config;
+    claims->by_signature = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
+    return claims;
+}
+
+void davit_claims_free(DavitClaims *claims)
+{
+    if (!claims)
+        return;
+    g_hash_table_unref(claims->by_signature);
+    g_free(claims);
+}
+
+/* ---- a module as the ABI shows it ---- */
+
+typedef struct ModuleView {
+    davit_quant_part_in part[DAVIT_MAX_PARTS];
+    const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
+    davit_quant_module module;
+} ModuleView;
+
+static const char *suffix_of(const DavitModule *module, const char *tensor)
+{
+    const char *rest = tensor + strlen(module->name);
+
+    return *rest == '.' ? rest + 1 : rest;
+}
+
+static void fill_view(const DavitClaims *claims, const DavitModule *module, ModuleView *out)
+{
+    for (size_t p = 0; p < module->n_parts; p++) {
+        const davit_tensor_info *info =
+            davit_checkpoint_tensor(claims->checkpoint, module->tensor[p]);
+
+        out->part[p] = (davit_quant_part_in){
+            .struct_size = DAVIT_END(davit_quant_part_in, reserved),
+            .suffix = suffix_of(module, info->name),
+            .info = info,
+            .dtype = info->dtype,
+            .rank = info->rank,
+        };
+        out->parts[p] = &out->part[p];
+    }
+    out->module = (davit_quant_module){
+        .struct_size = DAVIT_END(davit_quant_module, want_rank),
+        .name = module->name,
+        .parts = out->parts,
+        .n_parts = module->n_parts,
+        .config = claims->config,
+    };
+}
+
+/* (owned) "weight:bf16/1:2;" for each part. */
+static char *signature_text(const ModuleView *view)
+{
+    GString *text = g_string_sized_new(64);
+
+    for (size_t p = 0; p < view->module.n_parts; p++)
+        g_string_append_printf(text, "%s:%s:%u;", view->part[p].suffix, view->part[p].dtype,
+                               view->part[p].rank);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- claim ---- */
+
+/* Returns: true when the search ends here. */
+static bool ask_one(const DavitTool *tool, const davit_quant_module *signature, Claim *claim,
+                    uint32_t *best)
+{
+    const davit_quant_iface *iface = tool->iface;
+    const size_t mark = davit_report_count(claim->refusals);
+    davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
+    DavitSink sink;
+    int32_t status;
+
+    davit_sink_init(&sink, claim->refusals, tool->component->id, "claim");
+    status = iface->claim(tool->self, signature, &verdict, &sink.abi);
+    if (status) {
+        davit_sink_done(&sink, status < 0 ? status : DAVIT_E_UNSUPPORTED);
+        return false;
+    }
+    if (verdict.verdict == DAVIT_REFUSE) {
+        davit_sink_done(&sink, DAVIT_E_UNSUPPORTED);
+        return (verdict.flags & DAVIT_REFUSAL_FINAL) != 0;
+    }
+    davit_report_truncate(claim->refusals, mark); /* remarks of who does not refuse */
+    if (verdict.verdict == DAVIT_ACCEPT && (!claim->tool || verdict.score > *best)) {
+        claim->tool = tool;
+        claim->purposes = verdict.purposes;
+        *best = verdict.score;
+    }
+    return false;
+}
+
+static const Claim *find_claim(DavitClaims *claims, const ModuleView *view)
+{
+    g_autofree char *text = signature_text(view);
+    Claim *claim = g_hash_table_lookup(claims->by_signature, text);
+    davit_quant_part_in part[DAVIT_MAX_PARTS];
+    const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
+    davit_quant_module signature = view->module;
+    uint32_t best = 0;
+    bool ended = false;
+
+    if (claim)
+        return claim;
+    claim = g_new0(Claim, 1);
+    claim->refusals = davit_report_new();
+    for (size_t p = 0; p < view->module.n_parts; p++) {
+        part[p] = view->part[p];
+        part[p].info = NULL;
+        parts[p] = &part[p];
+    }
+    signature.name = NULL;
+    signature.parts = parts;
+    for (guint i = 0; !ended && i < claims->quants->len; i++)
+        ended = ask_one(&g_array_index(claims->quants, DavitTool, i), &signature, claim, &best);
+    if (ended)
+        claim->tool = NULL;
+    g_hash_table_insert(claims->by_signature, g_steal_pointer(&text), claim);
+    return claim;
+}
+
+static int32_t nobody_claims(const DavitModule *module, const ModuleView *view,
+                             const Claim *claim, DavitReport *report)
+{
+    g_autoptr(GString) found = g_string_new(NULL);
+
+    for (size_t p = 0; p < view->module.n_parts; p++)
+        g_string_append_printf(found, "%s%s %s rank %u", p ? ", " : "",
+                               *view->part[p].suffix ? view->part[p].suffix : "(tensor)",
+                               view->part[p].dtype, view->part[p].rank);
+    if (davit_report_failed(claim->refusals)) {
+        davit_report_append(report, claim->refusals);
+        return davit_report_first_error(claim->refusals, 0)->status;
+    }
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                                .status = DAVIT_E_UNSUPPORTED,
+                                .stage = "plan",
+                                .subject = module->name,
+                                .expected = "tensors that a quant plugin of this build claims",
+                                .found = found->str,
+                                .message = "no plugin reads this quantised layout",
+                                .hint = "davit plugin list shows the layouts that are there"});
+}
+
+/* ---- check ---- */
+
+static int32_t bad_desc(const DavitModule *module, const DavitTool *tool, const char *what,
+                        DavitReport *report)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_QUANT_PARAMS,
+                                .status = DAVIT_E_UNSUPPORTED,
+                                .stage = "plan",
+                                .who = tool->component->id,
+                                .subject = module->name,
+                                .found = what,
+                                .message = "the quant plugin's description does not fit the "
+                                           "stored tensors",
+                                .hint = "this is a fault of the plugin; report it to its vendor"});
+}
+
+/* What a plugin says must lie inside the file, whoever wrote it. NULL = it does. */
+static const char *desc_fault(const DavitClaims *claims, const DavitModule *module,
+                              const davit_quant_desc *desc)
+{
+    uint64_t rows, n;
+
+    if (!desc->layout || !desc->scheme)
+        return "no layout or scheme name";
+    if (desc->n_experts == 0 || desc->n_rows == 0 || desc->n_cols == 0 || desc->row_unit == 0)
+        return "an axis or row unit of 0";
+    if (desc->n_parts == 0 || desc->n_parts > DAVIT_MAX_PARTS)
+        return "number of parts out of range";
+    if (!(desc->forms & DAVIT_FORM_F32))
+        return "no float32 form";
+    if (__builtin_mul_overflow(desc->n_experts, desc->n_rows, &rows) ||
+        __builtin_mul_overflow(rows, desc->n_cols, &n) || n > UINT64_MAX / sizeof(float))
+        return "size overflows";
+    for (uint32_t p = 0; p < desc->n_parts; p++) {
+        const davit_quant_part *part = &desc->parts[p];
+
+        if (!part->role || part->index >= module->n_parts)
+            return "part without role or tensor";
+        if (__builtin_mul_overflow(rows, part->row_bytes, &n) ||
+            n > davit_checkpoint_tensor(claims->checkpoint, module->tensor[part->index])->n_bytes)
+            return "rows pass the end of a tensor";
+    }
+    return NULL;
+}
+
+int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
+                         DavitReport *report)
+{
+    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, forms)};
+    const davit_quant_iface *iface;
+    ModuleView view;
+    const Claim *claim;
+    const char *fault;
+    DavitSink sink;
+    int32_t status;
+
+    fill_view(claims, module, &view);
+    claim = find_claim(claims, &view);
+    if (!claim->tool)
+        return nobody_claims(module, &view, claim, report);
+    iface = claim->tool->iface;
+    davit_sink_init(&sink, report, claim->tool->component->id, "plan");
+    status = davit_sink_done(&sink,
+                             iface->check(claim->tool->self, &view.module, &desc, &sink.abi));
+    if (status)
+        return status;
+    fault = desc_fault(claims, module, &desc);
+    if (fault)
+        return bad_desc(module, claim->tool, fault, report);
+    desc.layout = davit_intern(desc.layout);
+    module->quant = claim->tool->component;
+    module->iface = iface;
+    module->self = claim->tool->self;
+    module->desc = desc;
+    *out_purposes = claim->purposes;
+    return DAVIT_OK;
+}

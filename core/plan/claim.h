@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which quant plugin understands a module: asked once per distinct signature, then checked
+ * per module.
+ */
+#ifndef DAVIT_PLAN_CLAIM_H
+#define DAVIT_PLAN_CLAIM_H
+
+#include "plan/draft.h"
+
+typedef struct DavitClaims DavitClaims;
+
+/* What is known of one module. */
+typedef struct DavitModuleState {
+    bool asked;
+    int32_t status;    /* of claim and check */
+    uint64_t purposes; /* that the claiming plugin can serve */
+} DavitModuleState;
+
+/* All arguments are borrowed until free. Returns: (owned) */
+DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *quants,
+                              const davit_config *config);
+void davit_claims_free(DavitClaims *claims); /* NULL is fine */
+
+/* Find the plugin, let it check @module, fill quant, iface, self and desc. */
+int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
+                         DavitReport *report);
+
+#endif

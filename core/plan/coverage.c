@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Left-over tensors and the rules that excuse them. Rules see only what no slot took. */
+#include "plan/coverage.h"
+
+#include <string.h>
+
+#define MAX_SINGLE 50u /* left-over tensors that get a record of their own */
+
+/* "glob  reason"; '*' any text, '?' one character. For every architecture (archs.md 2.0). */
+static const char *const core_rules[] = {
+    "*.rotary_emb.inv_freq  rotary table that is computed again",
+    "rope.freqs  rotary table that is computed again",
+    "*.attn.bias  causal mask saved by old GPT-2 code",
+    "*.attn.masked_bias  mask value saved by old GPT-2 code",
+    "*.attention.bias  causal mask saved by old GPT-NeoX code",
+    "*.attention.masked_bias  mask value saved by old GPT-NeoX code",
+    "model.visual.*  vision tower; this build reads text only",
+    "visual.*  vision tower; this build reads text only",
+    "vision_tower.*  vision tower; this build reads text only",
+    "model.vision_tower.*  vision tower; this build reads text only",
+    "vision_model.*  vision tower; this build reads text only",
+    "multi_modal_projector.*  vision projector; this build reads text only",
+    "model.multi_modal_projector.*  vision projector; this build reads text only",
+    "audio_tower.*  audio tower; this build reads text only",
+    "model.audio_tower.*  audio tower; this build reads text only",
+    "mtp.*  multi-token prediction head, not used",
+    "model.mtp.*  multi-token prediction head, not used",
+    NULL,
+};
+
+typedef struct Rule {
+    char *glob;           /* (owned) NULL = layers past the last */
+    GPatternSpec *spec;   /* (owned) */
+    char *reason;         /* (owned) */
+    uint64_t n_tensors;
+    uint64_t n_bytes;
+    const char *first;    /* (borrowed, checkpoint) */
+} Rule;
+
+static void rule_clear(void *p)
+{
+    Rule *rule = p;
+
+    g_free(rule->glob);
+    g_free(rule->reason);
+    g_clear_pointer(&rule->spec, g_pattern_spec_free);
+}
+
+/* ---- rules ---- */
+
+static void add_rule(GArray *rules, const char *text, const char *fallback)
+{
+    const char *gap = strstr(text, "  ");
+    Rule rule = {0};
+
+    rule.glob = gap ? g_strndup(text, (gsize)(gap - text)) : g_strdup(text);
+    rule.reason = g_strstrip(g_strdup(gap ? gap : fallback));
+    rule.spec = g_pattern_spec_new(rule.glob);
+    g_array_append_val(rules, rule);
+}
+
+static GArray *collect_rules(const DavitDraft *draft)
+{
+    GArray *rules = g_array_new(FALSE, TRUE, sizeof(Rule));
+    const char *const *of_arch = draft->plan->arch_iface->ignore;
+    const char *const *of_user = draft->options->ignore;
+    Rule past = {.reason = g_strdup("layers past the last, multi-token prediction or leftovers")};
+
+    g_array_set_clear_func(rules, rule_clear);
+    g_array_append_val(rules, past);
+    for (size_t i = 0; of_user && of_user[i]; i++)
+        add_rule(rules, of_user[i], "left out by --ignore");
+    for (size_t i = 0; of_arch && of_arch[i]; i++)
+        add_rule(rules, of_arch[i], "ignored by the architecture");
+    for (size_t i = 0; core_rules[i]; i++)
+        add_rule(rules, core_rules[i], "");
+    return rules;
+}
+
+static bool rule_takes(const DavitDraft *draft, const Rule *rule, const char *name)
+{
+    if (!rule->spec)
+        return davit_match_layer(draft, name) >= (int64_t)draft->plan->n_layers;
+    return g_pattern_spec_match_string(rule->spec, name);
+}
+
+static bool skipped_by_rule(const DavitDraft *draft, GArray *rules, const davit_tensor_info *t)
+{
+    for (guint r = 0; r < rules->len; r++) {
+        Rule *rule = &g_array_index(rules, Rule, r);
+
+        if (!rule_takes(draft, rule, t->name))
+            continue;
+        if (rule->n_tensors++ == 0)
+            rule->first = t->name;
+        rule->n_bytes += t->n_bytes;
+        return true;
+    }
+    return false;
+}
+
+static void note_rules(const DavitDraft *draft, const GArray *rules)
+{
+    for (guint r = 0; r < rules->len; r++) {
+        const Rule *rule = &g_array_index(rules, Rule, r);
+
+        if (rule->n_tensors == 0)
+            continue;
+        davit_report_add(
+            draft->report,
+            &(DavitFinding){.code = DAVIT_R_IGNORED_BY_RULE,
+                            .severity = DAVIT_NOTE,
+                            .stage = "plan",
+                            .subject = rule->glob ? rule->glob : rule->first,
+                            .found = davit_report_text(draft->report,
+                                                       "%" PRIu64 " tensors, %" PRIu64
+                                                       " bytes, first %s",
+                                                       rule->n_tensors, rule->n_bytes,
+                                                       rule->first),
+                            .message = davit_report_text(draft->report, "skipped by rule: %s",
+                                                         rule->reason)});
+    }
+}
+
+/* ---- nearest name ---- */
+
+size_t davit_name_distance(const char *a, const char *b, size_t limit)
+{
+    const size_t n = strlen(b);
+    size_t row[257];
+
+    if (n > 256 || strlen(a) > 256)
+        return limit;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t left_up = row[0], least = i;
+
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t up = row[j];
+            const size_t swap = left_up + (a[i - 1] != b[j - 1]);
+
+            row[j] = MIN(MIN(up, row[j - 1]) + 1, swap);
+            left_up = up;
+            least = MIN(least, row[j]);
+        }
+        if (least >= limit)
+            return limit;
+    }
+    return MIN(row[n], limit);
+}
+
+/* The missing name that @name may have been meant for. NULL if none is near. */
+static const char *nearest_wanted(const DavitDraft *draft, const char *name)
+{
+    const char *best = NULL;
+    size_t distance = strlen(name) / 3 + 1;
+
+    for (guint i = 0; i < draft->wanted->len; i++) {
+        const char *wanted = g_ptr_array_index(draft->wanted, i);
+        const size_t d = davit_name_distance(name, wanted, distance);
+
+        if (d < distance) {
+            distance = d;
+            best = wanted;
+        }
+    }
+    return best;
+}
+
+/* ---- left over ---- */
+
+static void report_unexpected(const DavitDraft *draft, const davit_tensor_info *t)
+{
+    const char *near = nearest_wanted(draft, t->name);
+    const char *shape = davit_shape_text(draft->report, t->shape, t->rank);
+
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){
+            .code = DAVIT_R_TENSOR_UNEXPECTED,
+            .status = DAVIT_E_CORRUPT,
+            .stage = "plan",
+            .subject = t->name,
+            .found = davit_report_text(draft->report, "%s %s", t->dtype, shape),
+            .message = "no slot of the architecture and no rule takes this tensor",
+            .hint = near ? davit_report_text(draft->report, "a missing tensor is named %s", near)
+                         : "--ignore GLOB leaves tensors out on purpose"});
+}
+
+static void report_rest(const DavitDraft *draft, uint64_t n)
+{
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,
+                                     .status = DAVIT_E_CORRUPT,
+                                     .stage = "plan",
+                                     .found = davit_report_text(draft->report,
+                                                                "%" PRIu64 " more tensors", n),
+                                     .message = "more tensors are taken by no slot and no rule"});
+}
+
+/* Rows of a module that slots take, for modules that some slot cuts. */
+static void check_cut_modules(DavitDraft *draft);
+
+void davit_coverage_check(DavitDraft *draft)
+{
+    const DavitCheckpoint *checkpoint = draft->plan->checkpoint;
+    g_autoptr(GArray) rules = collect_rules(draft);
+    uint64_t n_left = 0;
+
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(checkpoint); i++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(checkpoint, i);
+
+        if (draft->consumed[i] || skipped_by_rule(draft, rules, t))
+            continue;
+        if (n_left++ < MAX_SINGLE)
+            report_unexpected(draft, t);
+    }
+    if (n_left > MAX_SINGLE)
+        report_rest(draft, n_left - MAX_SINGLE);
+    note_rules(draft, rules);
+    check_cut_modules(draft);
+}
+
+/* ---- rows of cut modules ---- */
+
+typedef struct Cut {
+    const DavitModule *module;
+    uint64_t row, end, whole;
+} Cut;
+
+static int by_module_and_row(const void *a, const void *b)
+{
+    const Cut *x = a, *y = b;
+    const int c = strcmp(x->module->name, y->module->name);
+
+    return c ? c : x->row < y->row ? -1 : x->row > y->row;
+}
+
+static GArray *collect_cuts(const DavitDraft *draft)
+{
+    GArray *cuts = g_array_new(FALSE, FALSE, sizeof(Cut));
+
+    for (guint i = 0; i < draft->slots->len; i++) {
+        const DavitSlot *slot = &g_array_index(draft->slots, DavitSlot, i);
+        const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
+
+        for (size_t s = 0; s < slot->n_sources; s++) {
+            const DavitSlotSource *src = &slot->sources[s];
+            const davit_quant_desc *d = &src->module->desc;
+            const Cut cut = {src->module, src->row, src->row + src->n_rows,
+                             turned ? d->n_cols : d->n_rows};
+
+            g_array_append_val(cuts, cut);
+        }
+    }
+    g_array_sort(cuts, by_module_and_row);
+    return cuts;
+}
+
+static void report_hole(DavitDraft *draft, const Cut *cut, uint64_t from, uint64_t to)
+{
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,
+                                     .status = DAVIT_E_CORRUPT,
+                                     .stage = "plan",
+                                     .subject = cut->module->name,
+                                     .found = davit_report_text(draft->report,
+                                                                "rows %" PRIu64 " to %" PRIu64,
+                                                                from, to - 1),
+                                     .message = "rows of a fused tensor are taken by no slot",
+                                     .hint = "the configuration's sizes do not add up to the "
+                                             "tensor's rows"});
+}
+
+static void check_cut_modules(DavitDraft *draft)
+{
+    g_autoptr(GArray) cuts = collect_cuts(draft);
+    uint64_t reached = 0;
+
+    for (guint i = 0; i < cuts->len; i++) {
+        const Cut *cut = &g_array_index(cuts, Cut, i);
+        const Cut *next = i + 1 < cuts->len ? cut + 1 : NULL;
+
+        if (i == 0 || cut[-1].module != cut->module)
+            reached = 0;
+        if (cut->row > reached)
+            report_hole(draft, cut, reached, cut->row);
+        reached = MAX(reached, cut->end);
+        if ((!next || next->module != cut->module) && reached < cut->whole)
+            report_hole(draft, cut, reached, cut->whole);
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Modules without an architecture: for inspect and dump. Float32 in canonical order, tile by
+ * tile through the quant plugin, from the file's mapping. */
+#include <string.h>
+
+#include "plan/module.h"
+#include "plan/tools.h"
+
+#define TILE_ROWS 64u
+
+void davit_module_free(DavitModule *module)
+{
+    if (!module)
+        return;
+    g_free(module->name);
+    g_free(module);
+}
+
+static void module_free(void *p)
+{
+    davit_module_free(p);
+}
+
+/* A module that cannot be read takes nothing from an inspection but its weights: what its
+ * plugin says becomes a warning. */
+static void add_as_warnings(DavitReport *report, const DavitReport *from)
+{
+    for (size_t i = 0; i < davit_report_count(from); i++) {
+        const DavitRecord *r = davit_report_get(from, i);
+
+        davit_report_add(report, &(DavitFinding){.code = r->code,
+                                                 .severity = MIN(r->severity, DAVIT_WARNING),
+                                                 .stage = r->stage,
+                                                 .who = r->who,
+                                                 .subject = r->subject,
+                                                 .expected = r->expected,
+                                                 .found = r->found,
+                                                 .message = r->message,
+                                                 .hint = r->hint});
+    }
+}
+
+GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
+                              const DavitSettings *settings, DavitReport *report)
+{
+    g_autoptr(GArray) quants = davit_tools_quants(registry);
+    g_autoptr(davit_config) config = settings ? davit_config_bare(settings) : NULL;
+    g_autoptr(DavitModuleTable) table = davit_module_table_new(checkpoint, quants, config);
+    GPtrArray *modules = g_ptr_array_new_with_free_func(module_free);
+
+    for (size_t i = 0; i < davit_module_table_count(table); i++) {
+        DavitModule *module = davit_module_table_at(table, i);
+        g_autoptr(DavitReport) said = davit_report_new();
+        DavitModule *copy;
+
+        if (davit_module_table_need(table, module, said))
+            add_as_warnings(report, said);
+        copy = g_memdup2(module, sizeof *module);
+        copy->name = g_strdup(module->name);
+        g_ptr_array_add(modules, copy);
+    }
+    return modules;
+}
+
+static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *checkpoint,
+                          davit_quant_bytes *parts, DavitReport *report)
+{
+    for (uint32_t p = 0; p < module->desc.n_parts; p++) {
+        const size_t tensor = module->tensor[module->desc.parts[p].index];
+        const davit_tensor_info *t = davit_checkpoint_tensor(checkpoint, tensor);
+        const int32_t status = davit_checkpoint_view(checkpoint, t->file, t->off, t->n_bytes,
+                                                     &parts[p].ptr, report);
+
+        if (status)
+            return status;
+        parts[p].n_bytes = t->n_bytes;
+    }
+    return DAVIT_OK;
+}
+
+static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *tile, float *out,
+                           DavitReport *report)
+{
+    davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, group),
+                          .form = DAVIT_FORM_F32,
+                          .values = out,
+                          .stride = module->desc.n_cols};
+
+    if (module->iface->verify) {
+        DavitSink sink;
+        int32_t status;
+
+        davit_sink_init(&sink, report, module->quant->id, "decode");
+        status = davit_sink_done(&sink, module->iface->verify(module->self, tile, &sink.abi));
+        if (status)
+            return status;
+    }
+    module->iface->decode(module->self, tile, &to);
+    return DAVIT_OK;
+}
+
+int32_t davit_module_decode(const DavitModule *module, const DavitCheckpoint *checkpoint,
+                            uint64_t expert, uint64_t row, uint64_t n_rows, float *out,
+                            DavitReport *report)
+{
+    davit_quant_bytes parts[DAVIT_MAX_PARTS];
+    const davit_quant_desc *desc = &module->desc;
+    davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
+                             .desc = desc,
+                             .parts = parts,
+                             .expert = expert,
+                             .n_cols = desc->n_cols};
+    int32_t status;
+
+    if (!module->quant)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .stage = "decode",
+                                    .subject = module->name,
+                                    .message = "no plugin reads this module's layout",
+                                    .hint = "--raw writes the stored bytes"});
+    if (expert >= desc->n_experts || row > desc->n_rows || n_rows > desc->n_rows - row)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                    .status = DAVIT_E_USAGE,
+                                    .stage = "decode",
+                                    .subject = module->name,
+                                    .message = "rows outside the module were asked for"});
+    status = view_parts(module, checkpoint, parts, report);
+    for (uint64_t at = 0; !status && at < n_rows; at += tile.n_rows) {
+        tile.row = row + at;
+        tile.n_rows = MIN(TILE_ROWS, n_rows - at);
+        status = decode_tile(module, &tile, out + at * desc->n_cols, report);
+    }
+    return status;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Layouts of one slot: stored as it lies, packed by a kernels component, or float32.
+ * Bytes are what the executor will use: each source, expert and part starts aligned. */
+#include "plan/layout.h"
+
+#include <string.h>
+
+bool davit_slot_is_vector(const DavitSlot *slot)
+{
+    return slot->rank < 2 || davit_words_have("norm|f32", slot->row.cls);
+}
+
+static bool on_cpu(const DavitDraft *draft)
+{
+    return strcmp(draft->plan->device, "cpu") == 0;
+}
+
+/* ---- what the sources allow ---- */
+
+static bool same_layout(const DavitSlot *slot)
+{
+    const davit_quant_desc *first = &slot->sources[0].module->desc;
+
+    for (size_t s = 1; s < slot->n_sources; s++) {
+        const davit_quant_desc *d = &slot->sources[s].module->desc;
+
+        if (d->layout != first->layout ||
+            memcmp(d->params, first->params, sizeof d->params) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Can a row range of every source be pointed at? Parts whose rows are not contiguous can only
+ * be used whole and in order. */
+static bool rows_addressable(const DavitSlot *slot)
+{
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        const DavitSlotSource *src = &slot->sources[s];
+        const davit_quant_desc *d = &src->module->desc;
+        const bool whole = src->row == 0 && src->n_rows == d->n_rows && d->n_experts == 1;
+
+        for (uint32_t p = 0; p < d->n_parts; p++) {
+            if (d->parts[p].row_bytes == 0 && (!whole || slot->perm_heads))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void add_option(GArray *options, DavitAccess access, const char *layout,
+                       const char *reason)
+{
+    const DavitLayoutOption option = {
+        .access = access, .layout = davit_intern(layout), .reason = reason};
+
+    g_array_append_val(options, option);
+}
+
+static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_pack *pack,
+                     bool addressable, GArray *options)
+{
+    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    const bool stored = davit_words_have(pack->from, d->layout);
+    DavitLayoutOption option = {.access = DAVIT_ACCESS_PACK,
+                                .layout = davit_intern(pack->layout),
+                                .pack = pack,
+                                .pack_self = tool->self,
+                                .reason = "packed: a faster kernel takes it"};
+
+    if (pack->lossy || pack->row_block == 0)
+        return;
+    if (stored ? !addressable : !(pack->forms & d->forms & DAVIT_FORM_F32))
+        return;
+    if (pack->block_bytes(tool->self, slot->n_cols, d->params) == 0)
+        return;
+    g_array_append_val(options, option);
+}
+
+static void add_packs(const DavitDraft *draft, const DavitSlot *slot, bool addressable,
+                      GArray *options)
+{
+    for (guint k = 0; k < draft->tools->kernels->len; k++) {
+        const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
+        const davit_kernels_iface *iface = tool->iface;
+
+        for (size_t p = 0; iface->packs && iface->packs[p]; p++)
+            add_pack(slot, tool, iface->packs[p], addressable, options);
+    }
+}
+
+GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
+                             const char **out_why)
+{
+    GArray *options = g_array_new(FALSE, TRUE, sizeof(DavitLayoutOption));
+    const char *stored;
+    bool addressable;
+
+    *out_why = NULL;
+    if (davit_slot_is_vector(slot)) {
+        add_option(options, DAVIT_ACCESS_DECODE, "f32/1", "vectors are kept as float32");
+        return options;
+    }
+    if (slot->value_ops) {
+        add_option(options, DAVIT_ACCESS_DECODE, "f32/1", "a transform changes its values");
+        return options;
+    }
+    if (!same_layout(slot)) {
+        *out_why = "its parts are stored in different layouts";
+        return options;
+    }
+    stored = slot->sources[0].module->desc.layout;
+    addressable = rows_addressable(slot);
+    if (addressable && !on_cpu(draft))
+        add_option(options, DAVIT_ACCESS_COPY, stored, "uploaded as stored");
+    else if (addressable && slot->perm_heads)
+        add_option(options, DAVIT_ACCESS_COPY, stored, "rows are put in another order");
+    else if (addressable)
+        add_option(options, DAVIT_ACCESS_BORROW, stored, "kernels read the file in place");
+    if (draft->options->layout != DAVIT_LAYOUT_STORED || !addressable)
+        add_packs(draft, slot, addressable, options);
+    if (options->len == 0)
+        *out_why = "its rows cannot be cut as the slot needs, and no kernel packs them";
+    return options;
+}
+
+/* ---- bytes ---- */
+
+static uint64_t align_up(uint64_t n, uint64_t align)
+{
+    return (n + align - 1) / align * align;
+}
+
+/* File bytes behind the rows of one source. */
+static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src, bool turned)
+{
+    const davit_quant_desc *d = &src->module->desc;
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; p < d->n_parts; p++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(
+            draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
+
+        n += d->parts[p].row_bytes && !turned
+                 ? d->parts[p].row_bytes * src->n_rows * src->n_experts
+                 : t->n_bytes;
+    }
+    return n;
+}
+
+/* Memory of one source in the chosen layout. Sizes were bounded when modules were checked. */
+static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
+                              const DavitSlotSource *src)
+{
+    const davit_quant_desc *d = &src->module->desc;
+    const uint64_t align = draft->plan->device_align;
+    uint64_t n = 0;
+
+    if (slot->access == DAVIT_ACCESS_PACK) {
+        const uint64_t block = slot->pack->row_block;
+
+        n = (src->n_rows + block - 1) / block *
+            slot->pack->block_bytes(slot->pack_self, slot->n_cols, d->params);
+        return src->n_experts * align_up(n, align);
+    }
+    if (slot->access == DAVIT_ACCESS_DECODE)
+        return src->n_experts * align_up(src->n_rows * slot->n_cols * sizeof(float), align);
+    for (uint32_t p = 0; p < d->n_parts; p++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(
+            draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
+        const uint64_t row_bytes = d->parts[p].row_bytes;
+
+        n += align_up(row_bytes ? row_bytes * src->n_rows : t->n_bytes, align);
+    }
+    return src->n_experts * n;
+}
+
+void davit_layout_set(const DavitDraft *draft, DavitSlot *slot, const DavitLayoutOption *option)
+{
+    slot->access = option->access;
+    slot->layout = option->layout;
+    slot->pack = option->pack;
+    slot->pack_self = option->pack_self;
+    slot->reason = option->reason;
+    slot->borrowed_bytes = slot->private_bytes = slot->read_bytes = 0;
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        const DavitSlotSource *src = &slot->sources[s];
+        const uint64_t n =
+            stored_bytes(draft, src, slot->value_ops & DAVIT_VALUE_TRANSPOSE);
+
+        if (slot->access == DAVIT_ACCESS_BORROW) {
+            slot->borrowed_bytes += n;
+            continue;
+        }
+        slot->read_bytes += n;
+        slot->private_bytes += private_bytes(draft, slot, src);
+    }
+}

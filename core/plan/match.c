@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Prefix rules: one prefix per checkpoint, found by trying. Slot tables stay free of them. */
+#include "plan/match.h"
+
+#include <string.h>
+
+/* Longest first, so that a wrapper's prefix is tried before its own tail. */
+static const char *const prefixes[] = {
+    "base_model.model.model.", "model.language_model.", "language_model.model.",
+    "base_model.model.",       "model.text_model.",     "language_model.",
+    "thinker.model.",          "model.model.",          "transformer.",
+    "model.",                  "",
+};
+
+/* Where a head or another global may lie though the layers have a prefix. */
+static const char *const global_prefixes[] = {"", "language_model.", "model."};
+
+static void append_with(GString *out, const char *text, char mark, const char *number)
+{
+    const char *end = mark == '*' ? strchr(text, '*') : strstr(text, "{i}");
+
+    if (!end) {
+        g_string_append(out, text);
+        return;
+    }
+    g_string_append_len(out, text, end - text);
+    g_string_append(out, number);
+    g_string_append(out, end + (mark == '*' ? 1 : 3));
+}
+
+static void fill_name(const DavitSourceSpec *spec, const char *prefix, bool gguf, int64_t layer,
+                      uint64_t expert, GString *out)
+{
+    char number[24];
+
+    g_string_assign(out, prefix);
+    if (layer >= 0) {
+        g_snprintf(number, sizeof number, "%" PRId64, layer);
+        if (!strstr(spec->name, "{i}"))
+            g_string_append_printf(out, gguf ? "blk.%s." : "layers.%s.", number);
+    } else {
+        number[0] = '\0';
+    }
+    if (spec->star) {
+        char index[24];
+        g_autofree char *named = NULL;
+        GString *tail = g_string_new(NULL);
+
+        append_with(tail, spec->name, 'i', number);
+        named = g_string_free(tail, FALSE);
+        g_snprintf(index, sizeof index, "%" PRIu64, expert);
+        append_with(out, named, '*', index);
+        return;
+    }
+    append_with(out, spec->name, 'i', number);
+}
+
+static bool is_gguf(const DavitDraft *draft)
+{
+    return davit_settings_is_gguf(draft->plan->settings);
+}
+
+bool davit_match_name(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
+                      uint64_t expert, size_t variant, GString *out)
+{
+    const bool gguf = is_gguf(draft);
+
+    if (variant == 0) {
+        fill_name(spec, gguf ? "" : draft->prefix, gguf, layer, expert, out);
+        return true;
+    }
+    if (gguf || layer >= 0 || variant > G_N_ELEMENTS(global_prefixes))
+        return false;
+    fill_name(spec, global_prefixes[variant - 1], gguf, layer, expert, out);
+    return true;
+}
+
+/* The module called @name, or the one that the tensor @name belongs to ("x.weight!"). */
+static DavitModule *find_named(const DavitDraft *draft, const char *name)
+{
+    DavitModule *module = davit_module_table_find(draft->modules, name);
+    const char *dot;
+    g_autofree char *base = NULL;
+
+    if (module || !davit_checkpoint_find(draft->plan->checkpoint, name))
+        return module;
+    dot = strrchr(name, '.');
+    if (!dot)
+        return NULL;
+    base = g_strndup(name, (gsize)(dot - name));
+    return davit_module_table_find(draft->modules, base);
+}
+
+DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *spec,
+                              int64_t layer, uint64_t expert, GString *buf)
+{
+    for (size_t v = 0; davit_match_name(draft, spec, layer, expert, v, buf); v++) {
+        DavitModule *module = find_named(draft, buf->str);
+
+        if (module)
+            return module;
+    }
+    return NULL;
+}
+
+/* Slots of @table that are there under @prefix, looking at layer 0. */
+static size_t count_found(const DavitDraft *draft, const GArray *table, const char *prefix,
+                          GString *buf)
+{
+    size_t n = 0;
+
+    for (guint r = 0; r < table->len; r++) {
+        const DavitTableRow *row = &g_array_index(table, DavitTableRow, r);
+        bool found = false;
+
+        for (guint s = 0; s < row->specs->len && !found; s++) {
+            fill_name(&g_array_index(row->specs, DavitSourceSpec, s), prefix, false,
+                      row->per_layer ? 0 : -1, 0, buf);
+            found = find_named(draft, buf->str) != NULL;
+        }
+        n += found;
+    }
+    return n;
+}
+
+const char *davit_match_prefix(const DavitDraft *draft, const GArray *table)
+{
+    g_autoptr(GString) buf = g_string_new(NULL);
+    const char *best = "model.", *second = NULL;
+    size_t most = 0;
+
+    if (is_gguf(draft))
+        return "";
+    for (size_t p = 0; p < G_N_ELEMENTS(prefixes); p++) {
+        const size_t n = count_found(draft, table, prefixes[p], buf);
+
+        if (n > most) {
+            best = prefixes[p];
+            second = NULL;
+            most = n;
+        } else if (n == most && n > 0) {
+            second = prefixes[p];
+        }
+    }
+    if (second)
+        davit_report_add(draft->report,
+                         &(DavitFinding){.code = DAVIT_R_AMBIGUOUS,
+                                         .status = DAVIT_E_MISMATCH,
+                                         .stage = "plan",
+                                         .subject = best,
+                                         .expected = "one text model in the checkpoint",
+                                         .found = second,
+                                         .message = "two prefixes of tensor names fit equally "
+                                                    "well, so two models may lie in one place",
+                                         .hint = "keep the files of one model in a directory"});
+    return best;
+}
+
+int64_t davit_match_layer(const DavitDraft *draft, const char *tensor)
+{
+    g_autofree char *stem = g_strconcat(draft->prefix, is_gguf(draft) ? "blk." : "layers.", NULL);
+    const size_t n = strlen(stem);
+    char *end;
+    guint64 layer;
+
+    if (strncmp(tensor, stem, n) != 0 || !g_ascii_isdigit(tensor[n]))
+        return -1;
+    layer = g_ascii_strtoull(tensor + n, &end, 10);
+    return *end == '.' && layer < 1000000 ? (int64_t)layer : -1;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Grouping of tensors into modules. Asking the quant plugins is in claim.c. */
+#include "plan/module.h"
+
+#include <string.h>
+
+#include "plan/claim.h"
+#include "plan/suffix.h"
+
+struct DavitModuleTable {
+    const DavitCheckpoint *checkpoint;
+    GHashTable *index;   /* name (borrowed from the module) -> position + 1 */
+    DavitModule *modules;
+    size_t n_modules;
+    bool stolen;         /* the array belongs to somebody else */
+    DavitModuleState *state; /* [n_modules] */
+    DavitClaims *claims;
+};
+
+/* ---- grouping ---- */
+
+static DavitModule *module_of(DavitModuleTable *table, const char *tensor, size_t len)
+{
+    g_autofree char *name = g_strndup(tensor, len);
+    const size_t at = GPOINTER_TO_SIZE(g_hash_table_lookup(table->index, name));
+    DavitModule *module;
+
+    if (at)
+        return &table->modules[at - 1];
+    module = &table->modules[table->n_modules++];
+    module->name = g_steal_pointer(&name);
+    g_hash_table_insert(table->index, module->name, GSIZE_TO_POINTER(table->n_modules));
+    return module;
+}
+
+static void add_tensor(DavitModuleTable *table, size_t tensor, const GArray *quants)
+{
+    const davit_tensor_info *info = davit_checkpoint_tensor(table->checkpoint, tensor);
+    const DavitSplit split = davit_suffix_split(info->name, table->checkpoint, quants);
+    DavitModule *module = module_of(table, info->name, split.module_len);
+
+    if (module->n_parts < DAVIT_MAX_PARTS) {
+        module->tensor[module->n_parts++] = tensor;
+        return;
+    }
+    /* more parts than any layout has: the rest stays a module of its own, and left over */
+    module = module_of(table, info->name, strlen(info->name));
+    if (module->n_parts == 0)
+        module->tensor[module->n_parts++] = tensor;
+}
+
+DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
+                                         const GArray *quants, const davit_config *config)
+{
+    DavitModuleTable *table = g_new0(DavitModuleTable, 1);
+    const size_t n = davit_checkpoint_n_tensors(checkpoint);
+
+    table->checkpoint = checkpoint;
+    table->index = g_hash_table_new(g_str_hash, g_str_equal);
+    table->modules = g_new0(DavitModule, MAX(n, 1));
+    for (size_t t = 0; t < n; t++)
+        add_tensor(table, t, quants);
+    table->state = g_new0(DavitModuleState, MAX(table->n_modules, 1));
+    table->claims = davit_claims_new(checkpoint, quants, config);
+    return table;
+}
+
+void davit_module_table_free(DavitModuleTable *table)
+{
+    if (!table)
+        return;
+    g_hash_table_unref(table->index);
+    for (size_t i = 0; !table->stolen && i < table->n_modules; i++)
+        g_free(table->modules[i].name);
+    if (!table->stolen)
+        g_free(table->modules);
+    g_free(table->state);
+    davit_claims_free(table->claims);
+    g_free(table);
+}
+
+/* ---- access ---- */
+
+size_t davit_module_table_count(const DavitModuleTable *table)
+{
+    return table->n_modules;
+}
+
+DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index)
+{
+    return &table->modules[index];
+}
+
+DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name)
+{
+    const size_t at = GPOINTER_TO_SIZE(g_hash_table_lookup(table->index, name));
+
+    return at ? &table->modules[at - 1] : NULL;
+}
+
+int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
+                                DavitReport *report)
+{
+    DavitModuleState *state = &table->state[module - table->modules];
+
+    if (!state->asked) {
+        state->asked = true;
+        state->status = davit_claims_ask(table->claims, module, &state->purposes, report);
+    }
+    return state->status;
+}
+
+uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitModule *module)
+{
+    return table->state[module - table->modules].purposes;
+}
+
+DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n)
+{
+    table->stolen = true;
+    *out_n = table->n_modules;
+    return table->modules;
+}
+
+const char *davit_shape_text(DavitReport *report, const uint64_t *shape, uint32_t rank)
+{
+    g_autoptr(GString) text = g_string_new("[");
+
+    for (uint32_t i = 0; i < rank && i < DAVIT_MAX_RANK; i++)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i ? ", " : "", shape[i]);
+    g_string_append_c(text, ']');
+    return davit_report_text(report, "%s", text->str);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The modules of a checkpoint: stored tensors grouped by module name, claimed by a quant
+ * plugin once per signature (suffixes, dtypes, ranks), checked one by one when needed.
+ *
+ * Linear in the number of tensors. Grouping reads names only; no plugin is asked before a
+ * module is needed.
+ */
+#ifndef DAVIT_PLAN_MODULE_H
+#define DAVIT_PLAN_MODULE_H
+
+#include "plan/draft.h"
+
+/* @quants, @config (may be NULL) and @checkpoint are borrowed until free.
+ * Returns: (owned) */
+DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
+                                         const GArray *quants, const davit_config *config);
+void davit_module_table_free(DavitModuleTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitModuleTable, davit_module_table_free)
+
+size_t davit_module_table_count(const DavitModuleTable *table);
+/* (borrowed from the table, until its modules are stolen) @index < count, in name order of
+ * each module's first tensor. */
+DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index);
+/* (borrowed, same) NULL if no tensor belongs to a module @name. */
+DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name);
+
+/* Claim and check @module, once: later calls repeat the status without new records.
+ * Errors: QUANT_UNKNOWN naming the suffixes, a refusal of the claiming plugin, whatever its
+ * check says. After DAVIT_OK module->quant and ->desc are set. */
+int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
+                                DavitReport *report);
+
+/* Module @name was asked for and need not be one: the purposes that its plugin can serve. */
+uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitModule *module);
+
+/* (owned) array of all modules, which keeps their addresses; the table keeps its index. */
+DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n);
+
+/* (owned by @report) "[64, 32]" of a tensor's shape; "[]" for a scalar. */
+const char *davit_shape_text(DavitReport *report, const uint64_t *shape, uint32_t rank);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A plan from beginning to end: architecture, settings, modules, slots, coverage, program,
+ * kernels, bytes. Each step reports all that it finds; the program is recorded only when the
+ * steps before it found nothing that blocks it. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#include "plan/build.h"
+#include "plan/choose.h"
+#include "plan/coverage.h"
+#include "plan/layout.h"
+#include "plan/slot.h"
+#include "plan/tools.h"
+
+#define DEFAULT_BLOCK_TOKENS 64u
+#define CPU_ALIGN            64u
+#define DEFAULT_WINDOW       (256ull << 20) /* bytes, as in exec.h */
+
+const char *davit_access_name(DavitAccess access)
+{
+    static const char *const names[] = {"borrow", "copy", "pack", "decode"};
+
+    return names[access];
+}
+
+void davit_plan_free(DavitPlan *plan)
+{
+    if (!plan)
+        return;
+    for (size_t i = 0; i < plan->n_slots; i++)
+        davit_slot_clear(&plan->slots[i]);
+    for (size_t i = 0; i < plan->n_modules; i++)
+        g_free(plan->modules[i].name);
+    g_free(plan->slots);
+    g_free(plan->modules);
+    davit_program_free(plan->program);
+    davit_config_free(plan->config);
+    g_free(plan->device);
+    g_free(plan);
+}
+
+/* ---- settings ---- */
+
+/* A symbol of the architecture as an unsigned number, 0 = not stated. */
+static uint64_t symbol(const DavitPlan *plan, const char *sym)
+{
+    int64_t n = 0;
+
+    return davit_config_get_int(plan->config, sym, -1, &n) && n > 0 ? (uint64_t)n : 0;
+}
+
+static int32_t bind_settings(DavitDraft *draft)
+{
+    DavitPlan *plan = draft->plan;
+    const DavitTool *arch = &draft->tools->arch;
+    DavitSink sink;
+
+    plan->config = davit_config_bind(plan->settings, plan->arch_iface, draft->report);
+    if (!plan->config)
+        return DAVIT_E_CORRUPT;
+    plan->vocab = symbol(plan, "V");
+    plan->n_layers = symbol(plan, "L");
+    plan->max_ctx = symbol(plan, "max_pos");
+    davit_config_report_assumed(plan->config, draft->report);
+    if (!plan->arch_iface->check)
+        return DAVIT_OK;
+    davit_sink_init(&sink, draft->report, arch->component->id, "plan");
+    return davit_sink_done(&sink,
+                           plan->arch_iface->check(arch->self, plan->config, &sink.abi));
+}
+
+/* ---- may it run? ---- */
+
+static void check_forward(DavitDraft *draft)
+{
+    const DavitComponent *arch = draft->tools->arch.component;
+    const size_t before = davit_report_count(draft->report);
+
+    if (!(draft->options->purposes & DAVIT_RUN) ||
+        (draft->plan->arch_iface->build && (arch->purposes & DAVIT_RUN)))
+        return;
+    if (arch->records)
+        davit_report_append(draft->report, arch->records);
+    for (size_t i = before; i < davit_report_count(draft->report); i++) {
+        if (davit_report_get(draft->report, i)->severity == DAVIT_ERROR)
+            return;
+    }
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = DAVIT_R_FORWARD_ABSENT,
+                                     .status = DAVIT_E_UNSUPPORTED,
+                                     .purposes = DAVIT_RUN,
+                                     .stage = "plan",
+                                     .who = arch->id,
+                                     .subject = arch->id,
+                                     .message = "the architecture's weights are known, its "
+                                                "forward is not in this build",
+                                     .hint = "inspect, plan and dump work"});
+}
+
+/* ---- device ---- */
+
+static int32_t find_device(DavitDraft *draft)
+{
+    DavitPlan *plan = draft->plan;
+
+    plan->device_align = CPU_ALIGN;
+    if (strcmp(plan->device, "cpu") == 0)
+        return DAVIT_OK;
+    for (guint k = 0; k < draft->tools->kernels->len; k++) {
+        const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
+        const davit_kernels_iface *iface = tool->iface;
+        davit_device_info info = {.struct_size = DAVIT_END(davit_device_info, queue_type)};
+        DavitSink sink;
+        int32_t status;
+
+        if (!iface->device_iface)
+            continue;
+        davit_sink_init(&sink, draft->report, tool->component->id, "plan");
+        status = davit_sink_done(&sink,
+                                 iface->device_iface->info(tool->self, 0, &info, &sink.abi));
+        if (status)
+            return status;
+        plan->device_kernels = tool->component;
+        plan->device_align = MAX(info.align, 1);
+        return DAVIT_OK;
+    }
+    return davit_report_add(draft->report,
+                            &(DavitFinding){.code = DAVIT_R_DEVICE_MISSING,
+                                            .status = DAVIT_E_UNSUPPORTED,
+                                            .purposes = DAVIT_RUN,
+                                            .stage = "plan",
+                                            .subject = plan->device,
+                                            .message = "no kernels component owns this device",
+                                            .hint = "davit plugin list shows the devices"});
+}
+
+/* ---- slots and modules ---- */
+
+static void make_slots(DavitDraft *draft)
+{
+    DavitPlan *plan = draft->plan;
+    const bool gguf = davit_settings_is_gguf(plan->settings);
+    g_autoptr(GArray) table = davit_table_read(plan->arch_iface, gguf, draft->report);
+    g_autoptr(DavitModuleTable) modules =
+        davit_module_table_new(plan->checkpoint, draft->tools->quants, plan->config);
+    g_autofree uint8_t *consumed = g_new0(uint8_t, davit_checkpoint_n_tensors(plan->checkpoint) + 1);
+    GArray *slots = g_array_new(FALSE, TRUE, sizeof(DavitSlot));
+
+    draft->modules = modules;
+    draft->consumed = consumed;
+    draft->slots = slots;
+    draft->wanted = g_ptr_array_new_with_free_func(g_free);
+    if (table) {
+        draft->prefix = davit_match_prefix(draft, table);
+        davit_slots_make(draft, table);
+        davit_coverage_check(draft);
+    }
+    plan->modules = davit_module_table_steal(modules, &plan->n_modules);
+    g_array_set_clear_func(slots, NULL);
+    plan->slots = g_array_steal(slots, &plan->n_slots);
+    g_array_unref(slots);
+    g_ptr_array_unref(draft->wanted);
+    draft->modules = NULL;
+    draft->consumed = NULL;
+    draft->slots = NULL;
+}
+
+/* ---- program and bytes ---- */
+
+static void note_unused(const DavitDraft *draft)
+{
+    for (size_t i = 0; i < draft->plan->n_slots; i++) {
+        const DavitSlot *slot = &draft->plan->slots[i];
+
+        if (slot->present && !slot->used)
+            davit_report_add(draft->report,
+                             &(DavitFinding){.code = DAVIT_R_IGNORED_BY_RULE,
+                                             .severity = DAVIT_WARNING,
+                                             .stage = "plan",
+                                             .who = draft->plan->arch->id,
+                                             .subject = slot->id,
+                                             .found = slot->source_text,
+                                             .message = "the forward reads nothing of this "
+                                                        "slot, though the checkpoint has it"});
+    }
+}
+
+static void make_program(DavitDraft *draft)
+{
+    DavitPlan *plan = draft->plan;
+
+    if (find_device(draft))
+        return;
+    plan->program = davit_program_build(draft, "decode");
+    if (!plan->program)
+        return;
+    davit_config_check_unread(plan->config, draft->report);
+    davit_choose(draft, plan->program);
+    note_unused(draft);
+}
+
+static void add_bytes(DavitPlan *plan)
+{
+    uint64_t largest = 0;
+
+    for (size_t i = 0; i < plan->n_slots; i++) {
+        plan->borrowed_bytes += plan->slots[i].borrowed_bytes;
+        plan->private_bytes += plan->slots[i].private_bytes;
+        plan->read_bytes += plan->slots[i].read_bytes;
+        largest = MAX(largest, plan->slots[i].private_bytes);
+    }
+    for (size_t w = 0; plan->program && w < plan->program->n_weights; w++) {
+        if (plan->program->weights[w].constant)
+            plan->constant_bytes += plan->program->weights[w].n_rows *
+                                    plan->program->weights[w].n_cols * sizeof(float);
+    }
+    plan->peak_bytes = plan->private_bytes + plan->constant_bytes + MIN(largest, DEFAULT_WINDOW);
+}
+
+/* ---- all of it ---- */
+
+static void fill_plan(DavitDraft *draft)
+{
+    const uint64_t purposes = draft->options->purposes;
+
+    if (bind_settings(draft))
+        return;
+    make_slots(draft);
+    check_forward(draft);
+    if ((purposes & DAVIT_RUN) && !davit_report_first_error(draft->report, purposes))
+        make_program(draft);
+    else
+        davit_choose_nothing(draft);
+    add_bytes(draft->plan);
+}
+
+DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,
+                            const DavitSettings *settings, const DavitPlanOptions *options,
+                            DavitReport *report)
+{
+    g_autoptr(DavitPlan) plan = g_new0(DavitPlan, 1);
+    g_autoptr(DavitReport) said = davit_report_new();
+    DavitDraft draft = {.plan = plan, .options = options, .tools = tools, .report = said,
+                        .prefix = ""};
+    bool blocked;
+
+    plan->checkpoint = checkpoint;
+    plan->settings = settings;
+    plan->arch = tools->arch.component;
+    plan->arch_iface = tools->arch.iface;
+    plan->device = g_strdup(options->device ? options->device : "cpu");
+    plan->block_tokens = options->block_tokens ? options->block_tokens : DEFAULT_BLOCK_TOKENS;
+    fill_plan(&draft);
+    blocked = davit_report_first_error(said, options->purposes) != NULL;
+    davit_report_append(report, said);
+    return blocked ? NULL : g_steal_pointer(&plan);
+}
+
+DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
+                           const DavitSettings *settings, const DavitPlanOptions *options,
+                           DavitReport *report)
+{
+    const char *device = options->device ? options->device : "cpu";
+    g_autoptr(GArray) quants = NULL;
+    g_autoptr(GArray) kernels = NULL;
+    DavitToolbox tools = {0};
+
+    if (davit_tools_arch(registry, settings, &tools.arch, report))
+        return NULL;
+    quants = davit_tools_quants(registry);
+    kernels = (options->purposes & DAVIT_RUN)
+                  ? davit_tools_kernels(registry, device)
+                  : g_array_new(FALSE, TRUE, sizeof(DavitTool));
+    tools.quants = quants;
+    tools.kernels = kernels;
+    return davit_plan_draft(&tools, checkpoint, settings, options, report);
+}

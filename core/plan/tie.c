@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The output head: a stored one is always used; otherwise the tie flag decides. The flag's
+ * default belongs to the class and is in the architecture's config table. */
+#include "plan/slot.h"
+
+static void tie(DavitDraft *draft, DavitSlot *head, const DavitSlot *embed)
+{
+    const bool fits = head->rank == embed->rank && head->n_rows == embed->n_rows &&
+                      head->n_cols == embed->n_cols;
+
+    if (!fits) {
+        davit_report_add(
+            draft->report,
+            &(DavitFinding){
+                .code = DAVIT_R_SHAPE_MISMATCH,
+                .status = DAVIT_E_MISMATCH,
+                .stage = "plan",
+                .subject = head->id,
+                .expected = davit_shape_text(draft->report, head->shape, head->rank),
+                .found = davit_shape_text(draft->report, embed->shape, embed->rank),
+                .message = "the embedding cannot serve as head: its shape is another"});
+        return;
+    }
+    head->present = true;
+    head->tied_to = (int32_t)(embed - &g_array_index(draft->slots, DavitSlot, 0));
+    head->source_text = g_strdup(embed->source_text);
+}
+
+static void refuse(DavitDraft *draft, const DavitSlot *head, bool given)
+{
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){.code = DAVIT_R_TENSOR_MISSING,
+                        .status = DAVIT_E_CORRUPT,
+                        .stage = "plan",
+                        .subject = head->row.hf ? head->row.hf : head->id,
+                        .expected = davit_shape_text(draft->report, head->shape, head->rank),
+                        .found = given ? "absent, and tie_word_embeddings is false"
+                                       : "absent, and tie_word_embeddings is not given; this "
+                                         "class's default is false",
+                        .message = "the checkpoint has no output head and does not say that "
+                                   "the embedding serves as one",
+                        .hint = "--tie uses the embedding as head"});
+    g_ptr_array_add(draft->wanted, g_strdup(head->row.hf ? head->row.hf : head->id));
+}
+
+static void note_default(DavitDraft *draft, const DavitSlot *head)
+{
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                     .severity = DAVIT_NOTE,
+                                     .stage = "plan",
+                                     .subject = head->id,
+                                     .found = "tie_word_embeddings is not given",
+                                     .message = "no head is stored; the embedding serves as "
+                                                "head by this class's default"});
+}
+
+void davit_slots_tie(DavitDraft *draft)
+{
+    DavitSlot *head = davit_slot_flagged(draft, DAVIT_SLOT_HEAD);
+    const DavitSlot *embed = davit_slot_flagged(draft, DAVIT_SLOT_EMBED);
+    bool given = false;
+    bool tied;
+
+    draft->plan->tied = davit_config_tied(draft->plan->config, &given) != 0;
+    draft->plan->tied_given = given;
+    if (!head || head->present)
+        return;
+    if (davit_settings_is_gguf(draft->plan->settings))
+        given = true; /* output.weight absent says it */
+    tied = (draft->plan->tied || draft->options->force_tie) && !draft->options->force_untie;
+    if (!tied || !embed || !embed->present) {
+        if (!tied || !embed) /* an embedding that is missing was reported */
+            refuse(draft, head, given);
+        return;
+    }
+    if (!given && !draft->options->force_tie)
+        note_default(draft, head);
+    tie(draft, head, embed);
+}
