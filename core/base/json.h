@@ -33,6 +33,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitJsonReader, davit_json_close)
 bool davit_json_is(const davit_json_event *event, const char *s);
 
 /* The suite's table. (static) */
-const davit_json_suite *davit_json_suite_table(void);
+const davit_json_suite *davit_json_suite_get(void);
 
 #endif

@@ -34,6 +34,6 @@ char *davit_regex_translate(const char *pattern, size_t len, const char **out_wh
                             size_t *out_off);
 
 /* The suite's table. (static) */
-const davit_regex_suite *davit_regex_suite_table(void);
+const davit_regex_suite *davit_regex_suite_get(void);
 
 #endif

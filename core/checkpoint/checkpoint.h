@@ -126,6 +126,6 @@ int32_t davit_checkpoint_sibling(const DavitCheckpoint *ckpt, const char *name,
                                  uint64_t max_bytes, GBytes **out_bytes, DavitReport *report);
 
 /* The "tensor" suite's table; a davit_catalog is a DavitCheckpoint. (static) */
-const davit_tensor_suite *davit_tensor_suite_table(void);
+const davit_tensor_suite *davit_tensor_suite_get(void);
 
 #endif

@@ -38,6 +38,6 @@ int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_by
 int32_t davit_source_check(const DavitSource *source, DavitReport *report);
 
 /* The "io" suite's table. (static) */
-const davit_io_suite *davit_io_suite_table(void);
+const davit_io_suite *davit_io_suite_get(void);
 
 #endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asking the formats whose a file or directory is. All are asked, in candidate order; a final
+ * refusal ends it; the best answer that covers the purposes wins; when nobody takes it, every
+ * refusal is reported and then who declined. */
+#include <limits.h>
+#include <string.h>
+
+#include "checkpoint/checkpoint_private.h"
+
+void davit_asked_free(void *p)
+{
+    DavitAsked *asked = p;
+
+    g_free(asked->who);
+    g_free(asked->subject);
+    davit_report_free(asked->records);
+    g_free(asked);
+}
+
+/* Answers to one question. */
+typedef struct Round {
+    DavitCheckpoint *ckpt;
+    const char *subject;
+    guint first;          /* index of its first answer in ckpt->asked */
+    const DavitFormat *best;
+    DavitAsked *best_answer;
+    DavitAsked *final;    /* a refusal that ends it */
+    DavitAsked *partial;  /* accepts, but not for all purposes */
+    char best_entry[NAME_MAX + 1];
+} Round;
+
+/* Exit code of a refusal: the file is damaged, or sound and not supported. */
+static int32_t status_of(const DavitReport *records)
+{
+    const DavitRecord *first = davit_report_first_error(records, 0);
+
+    if (!first || first->code == DAVIT_R_PICKLE_UNSAFE)
+        return DAVIT_E_UNSUPPORTED;
+    return first->code >= 300 && first->code < 400 ? DAVIT_E_CORRUPT : DAVIT_E_UNSUPPORTED;
+}
+
+static bool is_entry(const davit_probe_in *in)
+{
+    if (in->head)
+        return true;
+    in->out_entry[in->out_entry_cap - 1] = '\0';
+    for (uint64_t i = 0; i < in->n_names; i++)
+        if (strcmp(in->names[i], in->out_entry) == 0)
+            return true;
+    return false;
+}
+
+static void take_accept(Round *round, const DavitFormat *format, DavitAsked *answer,
+                        const davit_probe_in *in)
+{
+    const uint64_t wanted = round->ckpt->purposes;
+
+    if ((answer->purposes & wanted) != wanted) {
+        round->partial = answer;
+        return;
+    }
+    if (!is_entry(in)) {
+        davit_report_add(answer->records,
+                         &(DavitFinding){.code = DAVIT_R_NO_REASON,
+                                         .status = DAVIT_E_UNSUPPORTED,
+                                         .stage = "probe",
+                                         .who = format->id,
+                                         .subject = round->subject,
+                                         .found = in->out_entry,
+                                         .message = "the plugin chose a file that is not there"});
+        answer->verdict = DAVIT_DECLINE;
+        return;
+    }
+    if (round->best && answer->score <= round->best_answer->score)
+        return;
+    round->best = format;
+    round->best_answer = answer;
+    if (!in->head)
+        g_strlcpy(round->best_entry, in->out_entry, sizeof round->best_entry);
+}
+
+/* One format's answer. */
+static void ask_one(Round *round, const DavitFormat *format, const davit_probe_in *in)
+{
+    DavitAsked *answer = g_new0(DavitAsked, 1);
+    davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
+    DavitSink sink;
+    int32_t status = DAVIT_OK;
+
+    answer->who = g_strdup(format->id);
+    answer->subject = g_strdup(round->subject);
+    answer->records = davit_report_new();
+    g_ptr_array_add(round->ckpt->asked, answer);
+    if (!format->probe)
+        return;
+    davit_sink_init(&sink, answer->records, format->id, "probe");
+    status = format->probe(in, &verdict, &sink.abi);
+    answer->verdict = status ? DAVIT_REFUSE : verdict.verdict;
+    answer->score = verdict.score;
+    answer->purposes = verdict.purposes;
+    if (answer->verdict == DAVIT_ACCEPT)
+        take_accept(round, format, answer, in);
+    else if (answer->verdict == DAVIT_REFUSE)
+        davit_sink_done(&sink, status ? status : status_of(answer->records));
+    if (answer->verdict == DAVIT_REFUSE && (verdict.flags & DAVIT_REFUSAL_FINAL))
+        round->final = answer;
+}
+
+/* ---- nobody takes it ---- */
+
+/* First bytes for people: "68 65 6c 6c (hell)". (owned) */
+static char *show_head(const davit_probe_in *in)
+{
+    const uint64_t n = MIN(in->head_len, 8);
+    GString *s = g_string_new("first bytes");
+
+    for (uint64_t i = 0; i < n; i++)
+        g_string_append_printf(s, " %02x", in->head[i]);
+    return g_string_free(s, FALSE);
+}
+
+static void report_declined(const Round *round, const davit_probe_in *in, bool refused,
+                            DavitReport *report)
+{
+    g_autoptr(GString) who = g_string_new(NULL);
+    g_autofree char *head = in->head ? show_head(in) : g_strdup("a directory");
+
+    for (guint i = round->first; i < round->ckpt->asked->len; i++) {
+        const DavitAsked *answer = g_ptr_array_index(round->ckpt->asked, i);
+
+        if (answer->verdict == DAVIT_DECLINE)
+            g_string_append_printf(who, who->len ? ", %s" : "declined: %s", answer->who);
+    }
+    if (refused && who->len == 0)
+        return;
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
+                                     .status = refused ? DAVIT_OK : DAVIT_E_UNSUPPORTED,
+                                     .stage = "probe",
+                                     .subject = round->subject,
+                                     .expected = "a file of a known format",
+                                     .found = head,
+                                     .message = refused ? "the other formats declined it"
+                                                        : "no format recognises it",
+                                     .hint = who->len ? who->str : NULL});
+}
+
+static void report_no_plugins(const Round *round, DavitReport *report)
+{
+    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                                             .status = DAVIT_E_UNSUPPORTED,
+                                             .stage = "probe",
+                                             .subject = round->subject,
+                                             .expected = "a plugin of kind format",
+                                             .found = "none",
+                                             .message = "no format plugin was found",
+                                             .hint = "davit plugin list shows where davit "
+                                                     "looked"});
+}
+
+static void report_nobody(const Round *round, const davit_probe_in *in, DavitReport *report)
+{
+    bool refused = false;
+
+    if (round->ckpt->formats->len == 0) {
+        report_no_plugins(round, report);
+        return;
+    }
+    for (guint i = round->first; i < round->ckpt->asked->len; i++) {
+        const DavitAsked *answer = g_ptr_array_index(round->ckpt->asked, i);
+
+        if (answer->verdict != DAVIT_REFUSE)
+            continue;
+        refused = true;
+        davit_report_append(report, answer->records);
+    }
+    if (round->partial && !refused) {
+        refused = true;
+        davit_report_add(report,
+                         &(DavitFinding){.code = DAVIT_R_FORMAT_UNSUPPORTED,
+                                         .status = DAVIT_E_UNSUPPORTED,
+                                         .stage = "probe",
+                                         .who = round->partial->who,
+                                         .subject = round->subject,
+                                         .message = "the format reads this, but not for what "
+                                                    "is asked"});
+    }
+    report_declined(round, in, refused, report);
+}
+
+/* ---- a question from start to end ---- */
+
+static const DavitFormat *ask(Round *round, const davit_probe_in *in, DavitReport *report)
+{
+    const GArray *formats = round->ckpt->formats;
+
+    round->first = round->ckpt->asked->len;
+    for (guint i = 0; i < formats->len && !round->final; i++)
+        ask_one(round, &g_array_index(formats, DavitFormat, i), in);
+    if (round->final) {
+        davit_report_append(report, round->final->records);
+        return NULL;
+    }
+    if (!round->best) {
+        report_nobody(round, in, report);
+        return NULL;
+    }
+    round->best_answer->chosen = true;
+    davit_report_append(report, round->best_answer->records);
+    return round->best;
+}
+
+const DavitFormat *davit_ask_directory(DavitCheckpoint *ckpt, char **out_entry,
+                                       DavitReport *report)
+{
+    g_autofree char *name = g_path_get_basename(ckpt->path.dir);
+    char entry[NAME_MAX + 1] = "";
+    Round round = {.ckpt = ckpt, .subject = name};
+    const davit_probe_in in = {.struct_size = DAVIT_END(davit_probe_in, out_entry_cap),
+                               .purposes = ckpt->purposes,
+                               .name = name,
+                               .names = (const char *const *)ckpt->path.names->pdata,
+                               .n_names = ckpt->path.names->len,
+                               .out_entry = entry,
+                               .out_entry_cap = sizeof entry};
+    const DavitFormat *best = ask(&round, &in, report);
+
+    if (best)
+        *out_entry = g_strdup(round.best_entry);
+    return best;
+}
+
+const DavitFormat *davit_ask_file(DavitCheckpoint *ckpt, const DavitSource *source,
+                                  DavitReport *report)
+{
+    uint8_t head[DAVIT_PROBE_HEAD];
+    Round round = {.ckpt = ckpt, .subject = davit_source_name(source)};
+    const uint64_t size = davit_source_size(source);
+    const davit_probe_in in = {.struct_size = DAVIT_END(davit_probe_in, out_entry_cap),
+                               .purposes = ckpt->purposes,
+                               .name = round.subject,
+                               .head = head,
+                               .head_len = MIN(size, sizeof head),
+                               .file_size = size};
+
+    if (size == 0) {
+        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_EMPTY_FILE,
+                                                 .status = DAVIT_E_CORRUPT,
+                                                 .stage = "probe",
+                                                 .subject = round.subject,
+                                                 .found = "0 bytes",
+                                                 .message = "the file is empty",
+                                                 .hint = "download the file again"});
+        return NULL;
+    }
+    if (davit_source_read(source, 0, head, in.head_len, report))
+        return NULL;
+    return ask(&round, &in, report);
+}

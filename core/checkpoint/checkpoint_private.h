@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Inside of DavitCheckpoint, for the files of this folder and for tests that link a plugin's
+ * table directly. Reading order: checkpoint.c, ask.c, collect.c, set.c, settle.c, keys.c. */
+#ifndef DAVIT_CHECKPOINT_PRIVATE_H
+#define DAVIT_CHECKPOINT_PRIVATE_H
+
+#include "checkpoint/checkpoint.h"
+#include "source/path.h"
+
+#define DAVIT_PROBE_HEAD     4096u /* bytes of a file that a probe is shown */
+#define DAVIT_MAX_LIKE       32u   /* findings of one kind that are shown */
+#define DAVIT_MAX_TENSOR_NAME 4096u
+
+/* A format component ready to be asked. */
+typedef struct DavitFormat {
+    const char *id;                  /* (borrowed) */
+    const char *capability;          /* (borrowed) */
+    DavitProbeFn probe;              /* NULL = never asked */
+    const davit_format_iface *iface; /* (borrowed) */
+    void *self;                      /* (borrowed) */
+} DavitFormat;
+
+/* A promise of an index. Strings lie in the checkpoint's chunk. */
+typedef struct DavitRef {
+    const char *file;
+    const char *tensor; /* NULL = only the file is named */
+} DavitRef;
+
+/* One opened file. */
+typedef struct DavitPart {
+    DavitCheckpoint *ckpt;
+    char *name;
+    DavitSource *source;
+    const DavitFormat *format; /* (borrowed) who opened it */
+    void *reader;              /* the format's, until close */
+    DavitSink *sink;           /* (borrowed) while it is being opened */
+    GArray *tensors;           /* davit_tensor_info in the format's order; .file is not set */
+    GArray *keys;              /* davit_kv */
+    uint32_t *key_order;       /* indices of keys, sorted by name; keys->len of them */
+    GArray *refs;              /* DavitRef */
+} DavitPart;
+
+struct davit_catalog {
+    DavitModelPath path;
+    uint64_t purposes;
+    GArray *formats;    /* DavitFormat in candidate order */
+    GPtrArray *asked;   /* DavitAsked */
+    DavitPart *index;   /* NULL = none */
+    GPtrArray *parts;   /* DavitPart, in the order that tensor.file counts */
+    GStringChunk *text; /* names of tensors, keys and files */
+    davit_tensor_info *tensors; /* sorted by name */
+    size_t n_tensors;
+    uint64_t n_bytes;
+};
+
+/* Opens with formats that the caller made ready (tests, fuzzing). @formats: DavitFormat,
+ * copied. */
+DavitCheckpoint *davit_checkpoint_open_with(const GArray *formats, const char *model,
+                                            uint64_t purposes, DavitReport *report);
+/* The same for one source that is no file: probe and open, nothing beside it. */
+DavitCheckpoint *davit_checkpoint_open_source(const GArray *formats, DavitSource *source,
+                                              uint64_t purposes, DavitReport *report);
+
+/* ---- ask.c ---- */
+
+/* Ask every format about the directory: *out_entry (owned) is the file to start with.
+ * Returns: the chosen format or NULL with records. */
+const DavitFormat *davit_ask_directory(DavitCheckpoint *ckpt, char **out_entry,
+                                       DavitReport *report);
+/* Ask every format about one file by its first bytes. */
+const DavitFormat *davit_ask_file(DavitCheckpoint *ckpt, const DavitSource *source,
+                                  DavitReport *report);
+void davit_asked_free(void *asked);
+
+/* ---- collect.c ---- */
+
+/* Returns: (owned) the file @name opened by the format that takes it, or NULL. */
+DavitPart *davit_part_open(DavitCheckpoint *ckpt, const char *name, DavitReport *report);
+/* The same for a source that is open already; takes @source. */
+DavitPart *davit_part_open_source(DavitCheckpoint *ckpt, DavitSource *source,
+                                  DavitReport *report);
+void davit_part_free(void *part);
+const davit_kv *davit_part_key(const DavitPart *part, const char *key);
+
+/* ---- set.c: which files belong to the model ---- */
+
+/* Opens @entry and all files that it names; fills index and parts. All findings go to
+ * @report; false if one of them is an error. */
+bool davit_set_open(DavitCheckpoint *ckpt, const char *entry, DavitReport *report);
+
+/* ---- settle.c: do they fit together ---- */
+
+/* Sorted table of all tensors; duplicates are errors. */
+void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report);
+/* Index against shards, sizes, split keys. */
+void davit_settle_set(DavitCheckpoint *ckpt, DavitReport *report);
+/* Weight files in the directory that were not used. */
+void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report);
+
+/* Findings of one kind, cut after DAVIT_MAX_LIKE with a last record that counts the rest. */
+typedef struct DavitMany {
+    DavitReport *report;
+    size_t n;
+    DavitFinding last;
+} DavitMany;
+
+void davit_many_add(DavitMany *many, const DavitFinding *finding);
+void davit_many_end(DavitMany *many);
+
+#endif
