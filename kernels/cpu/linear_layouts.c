@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Table of the layouts that the AVX2 group kernels know, and the walk over the rows of a
+ * weight: eight rows from any segments, stored or packed. Baseline code, no intrinsics.
+ */
+#include "linear_layouts.h"
+
+#include <string.h>
+
+#include <davit/help/ref.h>
+
+static const cpu_layout layouts[] = {
+    {"q4_k/1", "cpu.q4_k_x8/1", 256, 144, cpu_pack_q4_k, cpu_dot_q4_k, cpu_dequant_q4_k},
+    {"q6_k/1", "cpu.q6_k_x8/1", 256, 210, cpu_pack_q6_k, cpu_dot_q6_k, cpu_dequant_q6_k},
+    {"q8_0/1", "cpu.q8_0_x8/1", 32, 34, cpu_pack_q8_0, cpu_dot_q8_0, cpu_dequant_q8_0},
+    {"q4_0/1", "cpu.q4_0_x8/1", 32, 18, cpu_pack_q4_0, cpu_dot_q4_0, cpu_dequant_q4_0},
+    {"q4_1/1", "cpu.q4_1_x8/1", 32, 20, cpu_pack_q4_1, cpu_dot_q4_1, cpu_dequant_q4_1},
+    {"q5_0/1", "cpu.q5_0_x8/1", 32, 22, cpu_pack_q5_0, cpu_dot_q5_0, cpu_dequant_q5_0},
+    {"q5_1/1", "cpu.q5_1_x8/1", 32, 24, cpu_pack_q5_1, cpu_dot_q5_1, cpu_dequant_q5_1},
+    {"q5_k/1", "cpu.q5_k_x8/1", 256, 176, cpu_pack_q5_k, cpu_dot_q5_k, cpu_dequant_q5_k},
+    {"q2_k/1", "cpu.q2_k_x8/1", 256, 84, cpu_pack_q2_k, cpu_dot_q2_k, cpu_dequant_q2_k},
+    {"q3_k/1", "cpu.q3_k_x8/1", 256, 110, cpu_pack_q3_k, cpu_dot_q3_k, cpu_dequant_q3_k},
+};
+
+const cpu_layout *cpu_layout_find(const char *name)
+{
+    const int packed = strncmp(name, "cpu.", 4) == 0;
+
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (strcmp(packed ? layouts[i].packed : layouts[i].stored, name) == 0)
+            return &layouts[i];
+    return NULL;
+}
+
+/* Segment that holds a row: the last whose start is not behind it. */
+static const davit_segment *find_segment(const davit_weight *weight, uint64_t expert,
+                                         uint64_t row)
+{
+    uint64_t lo = 0, hi = weight->n_segments;
+
+    while (hi - lo > 1) {
+        const uint64_t mid = lo + (hi - lo) / 2;
+        const davit_segment *s = &weight->segments[mid];
+
+        if (s->expert < expert || (s->expert == expert && s->row <= row))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &weight->segments[lo];
+}
+
+size_t cpu_rows_scratch(const cpu_layout *layout, uint64_t n_cols)
+{
+    return (size_t)(n_cols / layout->block_elems * layout->block_bytes * CPU_GROUP);
+}
+
+/* Rows that do not exist repeat the last one; their results are dropped. */
+static void dot_stored(float *out, const cpu_layout *layout, const davit_weight *weight,
+                       uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
+                       size_t x_stride, size_t n_tokens, uint8_t *scratch)
+{
+    const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
+    const davit_ref_layout *stored = davit_ref_layout_find(layout->stored);
+    const uint8_t *row[CPU_GROUP];
+
+    for (uint64_t r = 0; r < CPU_GROUP; r++)
+        row[r] = r < n_rows ? davit_ref_weight_row(weight, stored, expert, row0 + r)
+                            : row[r - 1];
+    layout->interleave(scratch, row, n_blocks);
+    layout->dot(out, scratch, n_blocks, x, x_stride, n_tokens);
+}
+
+/* A packed group starts at every multiple of eight rows of its segment. Where segments are
+ * cut elsewhere, the wanted rows are collected from several groups. */
+static void dot_packed(float *out, const cpu_layout *layout, const davit_weight *weight,
+                       uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
+                       size_t x_stride, size_t n_tokens, uint8_t *scratch)
+{
+    const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
+    const size_t group_bytes = n_blocks * layout->block_bytes * CPU_GROUP;
+    uint64_t done = 0;
+
+    while (done < n_rows) {
+        const davit_segment *s = find_segment(weight, expert, row0 + done);
+        const uint64_t rel = row0 + done - s->row;
+        const uint64_t in_group = rel % CPU_GROUP;
+        const uint8_t *group = s->part[0] + rel / CPU_GROUP * group_bytes;
+        uint64_t take = CPU_GROUP - in_group;
+
+        if (take > s->n_rows - rel)
+            take = s->n_rows - rel;
+        if (take > n_rows - done)
+            take = n_rows - done;
+        if (in_group == 0 && done == 0 && take == n_rows) {
+            layout->dot(out, group, n_blocks, x, x_stride, n_tokens);
+            return;
+        }
+        for (size_t t = 0; t < n_tokens; t++) {
+            float *part = (float *)(void *)scratch;
+
+            layout->dot(part, group, n_blocks, x + t * x_stride, x_stride, 1);
+            memcpy(out + t * CPU_GROUP + done, part + in_group, take * sizeof *part);
+        }
+        done += take;
+    }
+}
+
+void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
+                  uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
+                  size_t x_stride, size_t n_tokens, uint8_t *scratch)
+{
+    if (strncmp(weight->layout, "cpu.", 4) == 0)
+        dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, scratch);
+    else
+        dot_stored(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, scratch);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * AVX2 steps that the group kernels share. Included by files built with -mavx2 only.
+ *
+ * Lane r of a vector belongs to row r of the group. `maddubs` multiplies unsigned weight codes
+ * by signed activations (|q| <= 127; 128 counted for safety) and adds neighbours into int16
+ * with saturation. It never saturates because of these bounds, 128 * code * products:
+ *   4 bits: 15 * 128 * 16 = 30720   eight vectors may be added before widening
+ *   5 bits: 31 * 128 *  8 = 31744   four
+ *   6 bits: 63 * 128 *  4 = 32256   two
+ *   8 bits: 128 * 127 * 2 = 32512   one (signs moved to the activation)
+ */
+#ifndef CPU_LINEAR_TILE_H
+#define CPU_LINEAR_TILE_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "linear_rows.h"
+
+#define TILE_INLINE static inline __attribute__((always_inline))
+#define TILE_MAX 4 /* tokens that share a loaded weight vector */
+
+TILE_INLINE __m256i load_words(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Eight half floats, one per row. */
+TILE_INLINE __m256 load_halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+/* Four activations to every row. */
+TILE_INLINE __m256i bcast_word(const void *p)
+{
+    int32_t word;
+
+    memcpy(&word, p, sizeof word);
+    return _mm256_set1_epi32(word);
+}
+
+/* int16 pairs -> int32 */
+TILE_INLINE __m256i widen(__m256i v)
+{
+    return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+}
+
+/* Codes of word @w of block @b of an interleaved superblock. */
+typedef __m256i tile_code_fn(const uint8_t *sb, int b, int w);
+
+/* isum[c] = sum over the 32 inputs of code * q, with @flush vectors added in int16. */
+TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, int flush,
+                           const cpu_xblock *x, size_t x_stride, __m256i isum[TILE_MAX])
+{
+    for (int c = 0; c < n; c++)
+        isum[c] = _mm256_setzero_si256();
+    for (int w0 = 0; w0 < 8; w0 += flush) {
+        __m256i part[TILE_MAX];
+
+        for (int c = 0; c < n; c++)
+            part[c] = _mm256_setzero_si256();
+        for (int w = w0; w < w0 + flush; w++) {
+            const __m256i u = code(sb, b, w);
+
+            for (int c = 0; c < n; c++) {
+                const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
+
+                part[c] = _mm256_add_epi16(part[c], _mm256_maddubs_epi16(u, q));
+            }
+        }
+        for (int c = 0; c < n; c++)
+            isum[c] = _mm256_add_epi32(isum[c], widen(part[c]));
+    }
+}
+
+/* acc += isum * scale * d_x, then acc += offset * dsum_x. */
+TILE_INLINE __m256 add_block(__m256 acc, __m256i isum, __m256 scale, const cpu_xblock *x)
+{
+    const __m256 s = _mm256_mul_ps(scale, _mm256_broadcast_ss(&x->d));
+
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), s, acc);
+}
+
+TILE_INLINE __m256 add_offset(__m256 acc, __m256 offset, const cpu_xblock *x)
+{
+    return _mm256_fmadd_ps(offset, _mm256_broadcast_ss(&x->dsum), acc);
+}
+
+/* Split @n_tokens into tiles of 4 and a rest. @tile gets the tile's token count as a
+ * constant, so that it is compiled once for each. */
+typedef void tile_fn(int n, float *out, const uint8_t *group, size_t n_blocks,
+                     const cpu_xblock *x, size_t x_stride);
+
+TILE_INLINE void for_tiles(tile_fn *tile, float *out, const uint8_t *group, size_t n_blocks,
+                           const cpu_xblock *x, size_t x_stride, size_t n_tokens)
+{
+    while (n_tokens >= 4) {
+        tile(4, out, group, n_blocks, x, x_stride);
+        out += 4 * CPU_GROUP;
+        x += 4 * x_stride;
+        n_tokens -= 4;
+    }
+    if (n_tokens == 3)
+        tile(3, out, group, n_blocks, x, x_stride);
+    else if (n_tokens == 2)
+        tile(2, out, group, n_blocks, x, x_stride);
+    else if (n_tokens == 1)
+        tile(1, out, group, n_blocks, x, x_stride);
+}
+
+#endif
