@@ -40,6 +40,8 @@ typedef struct davit_record {
     uint64_t struct_size;
     const char *code;     /* stable string, "shape-mismatch" */
     const char *severity; /* "error" "warning" "note" */
+    int32_t status;       /* of an error: DAVIT_LIB_; 0 otherwise */
+    uint32_t reserved;
     const char *stage;    /* NULL where not stated; so are the following */
     const char *who;
     const char *subject;
@@ -200,6 +202,8 @@ typedef struct davit_request_stats {
     double decode_seconds; /* after it */
 } davit_request_stats;
 int davit_request_describe(const davit_request *request, davit_request_stats *out);
+/* After an ERROR event: its records (owned, davit_records_free), NULL when there are none. */
+davit_records *davit_request_take_error(davit_request *request);
 
 /* Blocking helper: step until @request is finished, handing every event to @event (on this
  * thread; return 0 to cancel). Returns 0, or the status of the request's error. */

@@ -43,6 +43,7 @@ int davit_records_get(const davit_records *records, size_t index, davit_record *
     const davit_record full = {.struct_size = out->struct_size,
                                .code = davit_code_name(r->code),
                                .severity = severity_name(r->severity),
+                               .status = r->severity == DAVIT_ERROR ? r->status : DAVIT_LIB_OK,
                                .stage = r->stage,
                                .who = r->who,
                                .subject = r->subject,

@@ -230,6 +230,15 @@ int davit_request_describe(const davit_request *request, davit_request_stats *ou
     return DAVIT_LIB_OK;
 }
 
+davit_records *davit_request_take_error(davit_request *request)
+{
+    if (!checked(request) || !request->error.report)
+        return NULL;
+    davit_records *out;
+    davit_records_give(g_steal_pointer(&request->error.report), &out);
+    return out;
+}
+
 int davit_request_wait(davit_engine *engine, davit_request *request,
                        int (*event)(void *ctx, const davit_event *event), void *ctx)
 {

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The commands of this version, one file each.
+ */
+#ifndef DAVIT_CLI_COMMANDS_H
+#define DAVIT_CLI_COMMANDS_H
+
+#include "cli/command.h"
+
+extern const DavitCommand davit_command_run;            /* run.c */
+extern const DavitCommand davit_command_inspect;        /* inspect.c */
+extern const DavitCommand davit_command_dump;           /* dump.c */
+extern const DavitCommand davit_command_eval;           /* eval.c */
+extern const DavitCommand davit_command_tokenize;       /* tokenize.c */
+extern const DavitCommand davit_command_why;            /* why.c */
+extern const DavitCommand davit_command_plugin_list;    /* plugin.c */
+extern const DavitCommand davit_command_plugin_inspect; /* plugin.c */
+extern const DavitCommand davit_command_version;        /* version.c */
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Loading a model for a command: flags to parameters, progress bar, Ctrl-C. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/run.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    if (interrupted)
+        _exit(DAVIT_EXIT_INTERRUPT); /* the second one does not wait for a step */
+    interrupted = 1;
+}
+
+void davit_catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+bool davit_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+void davit_call_take_records(DavitCall *call, davit_records *records)
+{
+    for (size_t i = 0; i < davit_records_count(records); i++) {
+        davit_record r = {.struct_size = sizeof r};
+        davit_records_get(records, i, &r);
+        const bool error = strcmp(r.severity, "error") == 0;
+        davit_report_add(call->report,
+                         &(DavitFinding){.code = davit_code_number(r.code),
+                                         .severity = strcmp(r.severity, "warning") == 0
+                                                         ? DAVIT_WARNING
+                                                         : DAVIT_NOTE,
+                                         .status = error ? r.status : DAVIT_OK,
+                                         .stage = r.stage,
+                                         .who = r.who,
+                                         .subject = r.subject,
+                                         .expected = r.expected,
+                                         .found = r.found,
+                                         .message = r.message,
+                                         .hint = r.hint});
+    }
+    davit_records_free(records);
+}
+
+typedef struct Bar {
+    int64_t start;
+    bool shown;
+} Bar;
+
+static int show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    Bar *bar = ctx;
+    const double seconds = (double)(g_get_monotonic_time() - bar->start) / G_USEC_PER_SEC;
+    g_autofree char *all = davit_bytes_text(total);
+    fprintf(stderr, "\rloading %3.0f %% of %s, %.2f GB/s ", 100.0 * (double)done / (double)total,
+            all, seconds > 0 ? (double)done / seconds / 1e9 : 0.0);
+    bar->shown = true;
+    return !davit_interrupted();
+}
+
+static uint32_t choice(const DavitCall *call, const char *flag, const char *const *names)
+{
+    const char *text = davit_call_text(call, flag);
+    for (uint32_t i = 0; names[i]; i++)
+        if (text && strcmp(text, names[i]) == 0)
+            return i;
+    return 0;
+}
+
+int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
+                    davit_model **out_model)
+{
+    static const char *const activations[] = {"auto", "f32", "int8", NULL};
+    static const char *const layouts[] = {"auto", "stored", "packed", NULL};
+    g_autofree const char **paths = davit_call_list(call, "plugin-path");
+    g_autofree const char **ignore = davit_call_list(call, "ignore");
+    Bar bar = {.start = g_get_monotonic_time()};
+    const bool terminal = isatty(STDERR_FILENO) && !call->quiet;
+    const davit_model_params params = {
+        .struct_size = sizeof params,
+        .model = model,
+        .plugin_paths = paths,
+        .device = davit_call_text(call, "device"),
+        .kv_dtype = davit_call_text(call, "kv-dtype"),
+        .activations = choice(call, "activations", activations),
+        .layout = choice(call, "layout", layouts),
+        .n_threads = (uint32_t)MIN(davit_call_count(call, "threads"), 1024),
+        .block_tokens = (uint32_t)MIN(davit_call_count(call, "block-tokens"), 1u << 20),
+        .tie = davit_call_has(call, "tie") ? 1 : davit_call_has(call, "no-tie") ? 2 : 0,
+        .no_tokenizer = !need_tokenizer,
+        .ignore = ignore,
+        .progress = terminal ? show_progress : NULL,
+        .progress_ctx = &bar};
+    davit_records *records = NULL;
+    const int status = davit_model_load(&params, out_model, &records);
+    if (bar.shown)
+        fprintf(stderr, "\r%60s\r", "");
+    davit_call_take_records(call, records);
+    return status;
+}
+
+char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len)
+{
+    g_autoptr(GError) error = NULL;
+    char *text = NULL;
+    if (strcmp(path, "-") != 0) {
+        if (g_file_get_contents(path, &text, out_len, &error))
+            return text;
+        davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                                       .status = DAVIT_E_IO,
+                                                       .stage = "options",
+                                                       .subject = path,
+                                                       .found = g_strerror(errno),
+                                                       .message = "the file could not be read"});
+        return NULL;
+    }
+    GString *all = g_string_new(NULL);
+    char buffer[65536];
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, stdin)) > 0;)
+        g_string_append_len(all, buffer, (gssize)n);
+    *out_len = all->len;
+    return g_string_free(all, FALSE);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The davit program: finds the command, parses, runs, prints findings, decides the exit code.
+ * Everything it does is done by the library; this folder alone prints and exits. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "engine/libdavit.h"
+
+/* ---- findings ---- */
+
+static const char *severity_word(DavitSeverity severity)
+{
+    return severity == DAVIT_ERROR ? "error" : severity == DAVIT_WARNING ? "warning" : "note";
+}
+
+static void print_records(const DavitCall *call)
+{
+    for (size_t i = 0; i < davit_report_count(call->report); i++) {
+        const DavitRecord *r = davit_report_get(call->report, i);
+        if (call->quiet && r->severity != DAVIT_ERROR)
+            continue;
+        g_autofree char *text = davit_record_sentence(r);
+        fprintf(stderr, "davit: %s: %s", severity_word(r->severity), text);
+        if (call->verbose)
+            fprintf(stderr, " [%s, stage %s, said by %s]", davit_code_name(r->code),
+                    r->stage ? r->stage : "-", r->who ? r->who : "core");
+        fputc('\n', stderr);
+    }
+}
+
+static int exit_of_status(int32_t status)
+{
+    switch (status) {
+    case DAVIT_E_USAGE:
+        return DAVIT_EXIT_USAGE;
+    case DAVIT_E_UNSUPPORTED:
+        return DAVIT_EXIT_REFUSED;
+    case DAVIT_E_CORRUPT:
+    case DAVIT_E_MISMATCH:
+        return DAVIT_EXIT_MALFORMED;
+    default:
+        return DAVIT_EXIT_FAILED;
+    }
+}
+
+int davit_call_exit(const DavitCall *call)
+{
+    const DavitRecord *r = davit_report_first_error(call->report, 0);
+    return r ? exit_of_status(r->status) : DAVIT_EXIT_OK;
+}
+
+int davit_call_usage(DavitCall *call, const char *subject, const char *message,
+                     const char *hint)
+{
+    davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                                   .status = DAVIT_E_USAGE,
+                                                   .stage = "options",
+                                                   .subject = subject,
+                                                   .message = message,
+                                                   .hint = hint});
+    return DAVIT_EXIT_USAGE;
+}
+
+/* ---- output ---- */
+
+bool davit_out(const char *text, size_t n)
+{
+    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+}
+
+static int write_text(const char *buffer, size_t size, void *data)
+{
+    return fwrite(buffer, 1, size, data) == size ? 0 : -1;
+}
+
+/* The one document of --json: schema, ok, the command's fields, records. */
+static bool print_document(const DavitCall *call, int code)
+{
+    const char *name = call->command ? call->command->name : "davit";
+    g_autofree char *schema = g_strdup_printf("davit-%s/1", name);
+    g_strdelimit(schema, " ", '-');
+    json_t *doc = json_object();
+    json_object_set_new(doc, "schema", json_string(schema));
+    json_object_set_new(doc, "ok", json_boolean(code == 0));
+    json_object_update(doc, call->doc);
+    json_t *records = json_array();
+    for (size_t i = 0; i < davit_report_count(call->report); i++)
+        json_array_append_new(records, davit_record_json(davit_report_get(call->report, i)));
+    json_object_set_new(doc, "records", records);
+    const int failed = json_dump_callback(doc, write_text, stdout, JSON_INDENT(1));
+    json_decref(doc);
+    return !failed && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+}
+
+/* ---- dispatch ---- */
+
+/* Longest command name that the words begin with; *out_used = how many words it took. */
+static const DavitCommand *find_command(int argc, char **argv, int *out_used)
+{
+    const DavitCommand *best = NULL;
+    for (const DavitCommand *const *c = davit_commands; *c; c++) {
+        g_auto(GStrv) words = g_strsplit((*c)->name, " ", -1);
+        const int n = (int)g_strv_length(words);
+        bool same = n <= argc;
+        for (int i = 0; same && i < n; i++)
+            same = strcmp(words[i], argv[i]) == 0;
+        if (same && (!best || n > *out_used)) {
+            best = *c;
+            *out_used = n;
+        }
+    }
+    return best;
+}
+
+static bool given(int argc, char **argv, const char *word)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], word) == 0)
+            return true;
+    return false;
+}
+
+static int run_command(DavitCall *call, int argc, char **argv)
+{
+    if (davit_call_parse(call, argc, argv))
+        return DAVIT_EXIT_USAGE;
+    if (davit_call_has(call, "help")) {
+        davit_help_command(call->command, stdout);
+        call->json = false;
+        return DAVIT_EXIT_OK;
+    }
+    if (!call->command->run) {
+        davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
+                                                       .status = DAVIT_E_USAGE,
+                                                       .stage = "options",
+                                                       .subject = call->command->name,
+                                                       .message = "not in this version"});
+        return DAVIT_EXIT_USAGE;
+    }
+    return call->command->run(call);
+}
+
+static int unknown_command(DavitCall *call, const char *word)
+{
+    return davit_call_usage(call, word, "there is no such command",
+                            "davit --help lists the commands");
+}
+
+/* Words that make the files that are installed beside the program. */
+static int make_files(int argc, char **argv)
+{
+    int used = 0;
+    if (strcmp(argv[0], "--completion") == 0 && argc == 2) {
+        davit_help_completion(argv[1], stdout);
+        return DAVIT_EXIT_OK;
+    }
+    const DavitCommand *c = find_command(argc - 1, argv + 1, &used);
+    if (argc > 1 && !c)
+        return DAVIT_EXIT_USAGE;
+    davit_help_man(c, stdout);
+    return DAVIT_EXIT_OK;
+}
+
+static int dispatch(DavitCall *call, int argc, char **argv)
+{
+    int used = 0;
+    if (argc == 0) {
+        davit_help_overview(stderr);
+        return DAVIT_EXIT_USAGE;
+    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 ||
+        strcmp(argv[0], "help") == 0) {
+        const DavitCommand *about = find_command(argc - 1, argv + 1, &used);
+        if (about)
+            davit_help_command(about, stdout);
+        else
+            davit_help_overview(stdout);
+        return DAVIT_EXIT_OK;
+    }
+    if (strcmp(argv[0], "--man") == 0 || strcmp(argv[0], "--completion") == 0)
+        return make_files(argc, argv);
+    if (strcmp(argv[0], "--version") == 0) {
+        printf("davit %s\n", davit_version());
+        return DAVIT_EXIT_OK;
+    }
+    call->command = find_command(argc, argv, &used);
+    call->json = given(argc, argv, "--json"); /* a failed parse answers in JSON too */
+    if (!call->command)
+        return unknown_command(call, argv[0]);
+    return run_command(call, argc - used, argv + used);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed stdout is seen as a failed write */
+    DavitCall call = {.report = davit_report_new(), .doc = json_object()};
+    int code = dispatch(&call, argc - 1, argv + 1);
+    if (call.json) {
+        if (!print_document(&call, code) && code == DAVIT_EXIT_OK)
+            code = DAVIT_EXIT_FAILED;
+    } else {
+        print_records(&call);
+    }
+    if (fflush(stdout) != 0 && code == DAVIT_EXIT_OK)
+        code = DAVIT_EXIT_FAILED;
+    davit_call_clear(&call);
+    return code;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * davit run: one completion. stdout carries the completion only. */
+#include "cli/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static const DavitFlag flags[] = {
+    {"model", 'm', DAVIT_FLAG_TEXT, "MODEL", "the model, instead of the argument", NULL, NULL,
+     false},
+    {"prompt", 'p', DAVIT_FLAG_TEXT, "TEXT", "text to complete as it stands; - reads stdin", NULL,
+     NULL, false},
+    {"prompt-file", 0, DAVIT_FLAG_TEXT, "FILE", "read the prompt from a file", NULL, NULL, false},
+    {"ids", 0, DAVIT_FLAG_TEXT, "\"1 2 3\"", "token ids instead of text", NULL, NULL, false},
+    {"max-tokens", 'n', DAVIT_FLAG_COUNT, "N", "most tokens to generate", NULL, "16", false},
+    {"temperature", 0, DAVIT_FLAG_NUMBER, "X", "0 = greedy", NULL, "0", false},
+    {"top-p", 0, DAVIT_FLAG_NUMBER, "P", "keep the likeliest tokens up to this probability", NULL,
+     "1", false},
+    {"top-k", 0, DAVIT_FLAG_COUNT, "K", "keep the K likeliest tokens, 0 = all", NULL, "0", false},
+    {"min-p", 0, DAVIT_FLAG_NUMBER, "P", "keep tokens at least P times as likely as the best",
+     NULL, "0", false},
+    {"repeat-penalty", 0, DAVIT_FLAG_NUMBER, "X", "divide logits of tokens seen, 1 = off", NULL,
+     "1", false},
+    {"presence-penalty", 0, DAVIT_FLAG_NUMBER, "X", "subtract from logits of tokens seen", NULL,
+     "0", false},
+    {"seed", 0, DAVIT_FLAG_COUNT, "N", "seed of sampling", NULL, "0", false},
+    {"sampling", 0, DAVIT_FLAG_CHOICE, "HOW",
+     "greedy, or temperature, top-p and top-k as the model's files ask", "greedy|model", "greedy",
+     false},
+    {"stop", 0, DAVIT_FLAG_LIST, "TEXT", "end before this text; may be repeated", NULL, NULL,
+     false},
+    {"ignore-eos", 0, DAVIT_FLAG_SWITCH, NULL, "go on past end-of-text tokens", NULL, NULL, false},
+    {"no-special", 0, DAVIT_FLAG_SWITCH, NULL, "add no BOS or the like to the prompt", NULL, NULL,
+     false},
+    {"safe", 0, DAVIT_FLAG_SWITCH, NULL, "text that looks like a special token stays text", NULL,
+     NULL, false},
+    {"stream", 0, DAVIT_FLAG_SWITCH, NULL, "print text as it comes", NULL, NULL, false},
+    {"ctx", 0, DAVIT_FLAG_COUNT, "N", "longest prompt and answer, 0 = the model's or what fits",
+     NULL, "0", false},
+    {"chunk", 0, DAVIT_FLAG_COUNT, "N", "prompt tokens computed at a time", NULL, "512", false},
+    {"activations", 0, DAVIT_FLAG_CHOICE, "HOW", "precision of activations", "auto|f32|int8",
+     "auto", false},
+    {"layout", 0, DAVIT_FLAG_CHOICE, "HOW", "layout of weights in memory", "auto|stored|packed",
+     "auto", false},
+    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16", NULL,
+     false},
+    {"block-tokens", 0, DAVIT_FLAG_COUNT, "N", "tokens per block of keys and values, 0 = default",
+     NULL, "0", false},
+    {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "use the embedding as output head", NULL, NULL, false},
+    {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL, "do not use the embedding as output head", NULL, NULL,
+     false},
+    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB", "leave out tensors of this name; may be repeated", NULL,
+     NULL, false},
+    {"load-stats", 0, DAVIT_FLAG_SWITCH, NULL, "print the load report on stderr", NULL, NULL,
+     false},
+    {"repeat", 0, DAVIT_FLAG_COUNT, "N", "answer the prompt N times", NULL, "1", false},
+    {"max-num-seqs", 0, DAVIT_FLAG_COUNT, "N", "accepted for compatibility: requests run in turn",
+     NULL, "32", false},
+    {"chat", 0, DAVIT_FLAG_SWITCH, NULL, "conversation through the chat template", NULL, NULL,
+     true},
+    {"messages", 0, DAVIT_FLAG_TEXT, "FILE", "messages for the chat template", NULL, NULL, true},
+    {"system", 0, DAVIT_FLAG_TEXT, "TEXT", "system message", NULL, NULL, true},
+    {"raw", 0, DAVIT_FLAG_SWITCH, NULL, "no chat template", NULL, NULL, true},
+    {"tokenizer-config", 0, DAVIT_FLAG_TEXT, "FILE", "other tokenizer_config.json", NULL, NULL,
+     true},
+    {"speculative-config", 0, DAVIT_FLAG_TEXT, "JSON", "drafting", NULL, NULL, true},
+    {"offload-config", 0, DAVIT_FLAG_TEXT, "JSON", "offloading", NULL, NULL, true},
+    {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
+    {0},
+};
+
+static const char *const examples[] = {
+    "davit run SmolLM2.gguf --prompt \"The capital of France is\"", "complete a text, greedily",
+    "davit run model/ --prompt-file story.txt --max-tokens 200 --stream --temperature 0.8 --seed 1",
+    "sample a longer text and print it as it comes",
+    "davit run model/ --ids \"1 450 7483\" --json", "ids in, one JSON document out",
+    NULL,
+};
+
+typedef struct Answer {
+    DavitCall *call;
+    GString *text;
+    GArray *ids;
+    char *finish;
+    bool stream;
+    bool closed; /* stdout is gone */
+} Answer;
+
+/* One line of --stream --json. */
+static void print_event_line(Answer *a, const davit_event *e)
+{
+    json_t *line = json_pack("{s:s, s:i, s:o}", "event", "token", "id", (int)e->id, "text",
+                             davit_json_text(e->text));
+    char *text = json_dumps(line, JSON_COMPACT);
+    a->closed |= !davit_out(text, strlen(text)) || !davit_out("\n", 1);
+    free(text);
+    json_decref(line);
+}
+
+static int take_event(void *ctx, const davit_event *e)
+{
+    Answer *a = ctx;
+    if (e->kind == DAVIT_EVENT_TOKEN)
+        g_array_append_val(a->ids, e->id);
+    if (e->kind != DAVIT_EVENT_ERROR && e->text_len)
+        g_string_append_len(a->text, e->text, (gssize)e->text_len);
+    if (e->kind == DAVIT_EVENT_FINISH) {
+        g_free(a->finish);
+        a->finish = g_strdup(e->finish_reason);
+    }
+    if (a->stream && a->call->json && e->kind == DAVIT_EVENT_TOKEN)
+        print_event_line(a, e);
+    else if (a->stream && !a->call->json && e->text_len)
+        a->closed |= !davit_out(e->text, e->text_len);
+    return !davit_interrupted() && !a->closed;
+}
+
+/* ---- prompt ---- */
+
+static char *prompt_text(DavitCall *call, size_t *out_len)
+{
+    const char *text = davit_call_text(call, "prompt");
+    const char *file = davit_call_text(call, "prompt-file");
+    if (text && strcmp(text, "-") == 0)
+        file = "-";
+    else if (text) {
+        *out_len = strlen(text);
+        return g_strdup(text);
+    }
+    return file ? davit_call_read_file(call, file, out_len) : NULL;
+}
+
+static GArray *prompt_ids(DavitCall *call, const davit_model *model, char *text, size_t len)
+{
+    const char *given = davit_call_text(call, "ids");
+    if (given)
+        return davit_parse_ids(given, call->report);
+    int32_t *ids = NULL;
+    size_t n = 0;
+    davit_records *records = NULL;
+    const uint32_t how = (davit_call_has(call, "no-special") ? DAVIT_LIB_NO_SPECIAL : 0) |
+                         (davit_call_has(call, "safe") ? DAVIT_LIB_SAFE : 0);
+    const int status = davit_model_tokenize(model, text, len, how, &ids, &n, &records);
+    davit_call_take_records(call, records);
+    if (status)
+        return NULL;
+    GArray *out = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    g_array_append_vals(out, ids, (guint)n);
+    davit_free(ids);
+    return out;
+}
+
+/* ---- sampling ---- */
+
+static void sampling_from_flags(const DavitCall *call, davit_request_params *p)
+{
+    p->temperature = davit_call_number(call, "temperature");
+    p->top_p = davit_call_number(call, "top-p");
+    p->min_p = davit_call_number(call, "min-p");
+    p->top_k = (int64_t)MIN(davit_call_count(call, "top-k"), INT32_MAX);
+    p->repeat_penalty = davit_call_number(call, "repeat-penalty");
+    p->presence_penalty = davit_call_number(call, "presence-penalty");
+    p->seed = davit_call_count(call, "seed");
+}
+
+static void sampling_from_model(DavitCall *call, const davit_model *model,
+                                davit_request_params *p)
+{
+    davit_model_sampling s = {.struct_size = sizeof s};
+    davit_model_sampling_defaults(model, &s);
+    if (strcmp(davit_call_text(call, "sampling"), "model") == 0) {
+        if (!davit_call_has(call, "temperature"))
+            p->temperature = isnan(s.temperature) ? 1 : s.temperature;
+        if (!davit_call_has(call, "top-p") && !isnan(s.top_p))
+            p->top_p = s.top_p;
+        if (!davit_call_has(call, "top-k") && s.top_k >= 0)
+            p->top_k = s.top_k;
+        return;
+    }
+    if (s.do_sample && !davit_call_has(call, "temperature") && !davit_call_has(call, "sampling"))
+        davit_report_add(call->report,
+                         &(DavitFinding){.code = DAVIT_R_GENERATION_DEFAULTS,
+                                         .severity = DAVIT_NOTE,
+                                         .stage = "run",
+                                         .subject = "generation_config.json",
+                                         .message = "the model's files ask for sampling; the answer "
+                                                    "is greedy",
+                                         .hint = "--sampling model follows the files"});
+}
+
+static int check_sampling(DavitCall *call)
+{
+    const double top_p = davit_call_number(call, "top-p");
+    const double min_p = davit_call_number(call, "min-p");
+    if (davit_call_number(call, "temperature") < 0)
+        return davit_call_usage(call, "--temperature", "the temperature is negative", NULL);
+    if (!(top_p > 0 && top_p <= 1))
+        return davit_call_usage(call, "--top-p", "the value is not in (0, 1]", NULL);
+    if (!(min_p >= 0 && min_p <= 1))
+        return davit_call_usage(call, "--min-p", "the value is not in [0, 1]", NULL);
+    if (!(davit_call_number(call, "repeat-penalty") > 0))
+        return davit_call_usage(call, "--repeat-penalty", "the value is not above 0", NULL);
+    return 0;
+}
+
+/* ---- reports ---- */
+
+static json_t *load_json(const davit_model_info *i)
+{
+    return json_pack("{s:s, s:s, s:s, s:s?, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "arch",
+                     i->arch, "format", i->format, "kernels", i->kernels ? i->kernels : "",
+                     "tokenizer", i->tokenizer, "seconds", i->load_seconds, "borrowed_bytes",
+                     (json_int_t)i->borrowed_bytes, "private_bytes", (json_int_t)i->private_bytes,
+                     "read_bytes", (json_int_t)i->read_bytes, "copied_bytes",
+                     (json_int_t)i->copied_bytes, "packed_bytes", (json_int_t)i->packed_bytes,
+                     "decoded_bytes", (json_int_t)i->decoded_bytes, "uploaded_bytes",
+                     (json_int_t)i->uploaded_bytes, "window_bytes", (json_int_t)i->window_bytes);
+}
+
+static void print_load_stats(const davit_model_info *i, const davit_engine *engine)
+{
+    g_autofree char *borrowed = davit_bytes_text(i->borrowed_bytes);
+    g_autofree char *private = davit_bytes_text(i->private_bytes);
+    g_autofree char *read = davit_bytes_text(i->read_bytes);
+    g_autofree char *packed = davit_bytes_text(i->packed_bytes);
+    g_autofree char *decoded = davit_bytes_text(i->decoded_bytes);
+    g_autofree char *window = davit_bytes_text(i->window_bytes);
+    g_autofree char *now = davit_bytes_text(davit_engine_bytes(engine));
+    fprintf(stderr,
+            "load report\n"
+            "  architecture  %s\n  format        %s\n  kernels       %s\n  tokenizer     %s\n"
+            "  weights       %.1f M elements, %" G_GUINT64_FORMAT " layers\n"
+            "  borrowed      %s in place in the file\n"
+            "  private       %s (packed %s, decoded %s), read %s\n"
+            "  window        %s of temporary memory\n"
+            "  engine        %s for context and scratch, %u threads\n"
+            "  loaded in     %.3f s\n",
+            i->arch, i->format, i->kernels ? i->kernels : "-", i->tokenizer ? i->tokenizer : "-",
+            (double)i->n_weights / 1e6, i->n_layers, borrowed, private, packed, decoded, read,
+            window, now, davit_engine_threads(engine), i->load_seconds);
+}
+
+static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt,
+                          const davit_model_info *info, const davit_request_stats *s,
+                          double start_s)
+{
+    json_t *ids = json_array(), *prompt_ids_json = json_array();
+    for (guint i = 0; i < a->ids->len; i++)
+        json_array_append_new(ids, json_integer(g_array_index(a->ids, int32_t, i)));
+    for (guint i = 0; i < prompt->len; i++)
+        json_array_append_new(prompt_ids_json, json_integer(g_array_index(prompt, int32_t, i)));
+    json_object_set_new(call->doc, "text", davit_json_text(a->text->str));
+    json_object_set_new(call->doc, "ids", ids);
+    json_object_set_new(call->doc, "finish_reason",
+                        a->finish ? json_string(a->finish) : json_null());
+    json_object_set_new(call->doc, "prompt_ids", prompt_ids_json);
+    json_object_set_new(
+        call->doc, "timings",
+        json_pack("{s:f, s:f, s:I, s:f, s:I, s:f}", "start_s", start_s, "load_s",
+                  info->load_seconds, "prompt_tokens", (json_int_t)s->prompt_tokens, "prompt_s",
+                  s->prompt_seconds, "decode_tokens", (json_int_t)s->decode_tokens, "decode_s",
+                  s->decode_seconds));
+    json_object_set_new(call->doc, "load", load_json(info));
+}
+
+/* ---- the command ---- */
+
+static int answer_once(DavitCall *call, davit_engine *engine, const davit_request_params *params,
+                       Answer *a, davit_request_stats *stats)
+{
+    davit_request *request = NULL;
+    davit_records *records = NULL;
+    int status = davit_request_submit(engine, params, &request, &records);
+    davit_call_take_records(call, records);
+    if (status)
+        return davit_call_exit(call);
+    status = davit_request_wait(engine, request, take_event, a);
+    if (status) {
+        davit_call_take_records(call, davit_request_take_error(request));
+    }
+    davit_request_describe(request, stats);
+    davit_request_free(request);
+    if (status)
+        return davit_call_exit(call);
+    if (!call->json && !a->stream)
+        a->closed |= !davit_out(a->text->str, a->text->len);
+    if (!call->json)
+        a->closed |= !davit_out("\n", 1);
+    if (davit_interrupted())
+        return DAVIT_EXIT_INTERRUPT;
+    return a->closed ? DAVIT_EXIT_FAILED : DAVIT_EXIT_OK;
+}
+
+static int answer(DavitCall *call, davit_model *model, GArray *prompt, double start_s)
+{
+    const davit_engine_params ep = {
+        .struct_size = sizeof ep,
+        .n_threads = (uint32_t)MIN(davit_call_count(call, "threads"), 1024),
+        .chunk = (uint32_t)MIN(davit_call_count(call, "chunk"), 65536),
+        .ctx = davit_call_count(call, "ctx")};
+    davit_engine *engine = NULL;
+    davit_records *records = NULL;
+    const int status = davit_engine_new(model, &ep, &engine, &records);
+    davit_call_take_records(call, records);
+    if (status)
+        return davit_call_exit(call);
+
+    g_autofree const char **stop = davit_call_list(call, "stop");
+    davit_request_params params = {.struct_size = sizeof params,
+                                   .prompt = (const int32_t *)(void *)prompt->data,
+                                   .n_prompt = prompt->len,
+                                   .max_tokens = davit_call_count(call, "max-tokens"),
+                                   .stop = stop,
+                                   .ignore_eos = davit_call_has(call, "ignore-eos")};
+    sampling_from_flags(call, &params);
+    sampling_from_model(call, model, &params);
+
+    davit_model_info info = {.struct_size = sizeof info};
+    davit_model_describe(model, &info);
+    davit_request_stats stats = {.struct_size = sizeof stats};
+    Answer a = {.call = call,
+                .text = g_string_new(NULL),
+                .ids = g_array_new(FALSE, FALSE, sizeof(int32_t)),
+                .stream = davit_call_has(call, "stream")};
+    int code = DAVIT_EXIT_OK;
+    for (uint64_t i = 0; code == DAVIT_EXIT_OK && i < davit_call_count(call, "repeat"); i++) {
+        g_string_truncate(a.text, 0);
+        g_array_set_size(a.ids, 0);
+        code = answer_once(call, engine, &params, &a, &stats);
+        params.seed++;
+    }
+    if (davit_call_has(call, "load-stats") && !call->json)
+        print_load_stats(&info, engine);
+    if (call->json && (code == DAVIT_EXIT_OK || code == DAVIT_EXIT_INTERRUPT))
+        fill_document(call, &a, prompt, &info, &stats, start_s);
+    g_string_free(a.text, TRUE);
+    g_array_unref(a.ids);
+    g_free(a.finish);
+    davit_engine_free(engine);
+    return code;
+}
+
+static int run(DavitCall *call)
+{
+    const int64_t start = g_get_monotonic_time();
+    const char *path = davit_call_text(call, "model");
+    if (path && call->n_args)
+        return davit_call_usage(call, "MODEL", "the model is given twice", NULL);
+    if (!path)
+        path = call->args[0];
+    if (!path)
+        return davit_call_usage(call, "MODEL", "no model is given", "davit run MODEL --prompt TEXT");
+    const bool by_ids = davit_call_has(call, "ids");
+    const int n_prompts = by_ids + davit_call_has(call, "prompt") +
+                          davit_call_has(call, "prompt-file");
+    if (n_prompts != 1)
+        return davit_call_usage(call, "--prompt",
+                                n_prompts ? "more than one prompt is given" : "no prompt is given",
+                                "give one of --prompt, --prompt-file, --ids");
+    int code = check_sampling(call);
+    if (code)
+        return code;
+    size_t len = 0;
+    g_autofree char *text = by_ids ? NULL : prompt_text(call, &len);
+    if (!by_ids && !text)
+        return davit_call_exit(call);
+
+    davit_catch_interrupt();
+    davit_model *model = NULL;
+    if (davit_call_load(call, path, !by_ids, &model))
+        return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
+    const double start_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    g_autoptr(GArray) prompt = prompt_ids(call, model, text, len);
+    if (!prompt)
+        code = davit_call_exit(call);
+    else if (prompt->len == 0)
+        code = davit_call_usage(call, "--prompt", "the prompt has no tokens",
+                                "this tokenizer adds none of its own: give some text");
+    else
+        code = answer(call, model, prompt, start_s);
+    davit_model_free(model);
+    return code;
+}
+
+const DavitCommand davit_command_run = {
+    .name = "run",
+    .args = "MODEL",
+    .min_args = 0,
+    .max_args = 1,
+    .summary = "complete a prompt",
+    .description = "Loads MODEL and completes one prompt. The prompt is completed as it stands, "
+                   "with the\ntokenizer's own BOS. stdout carries the completion only; progress and "
+                   "messages go to stderr.",
+    .flags = flags,
+    .examples = examples,
+    .run = run,
+};

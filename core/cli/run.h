@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Loading a model for a command, with progress; shared by run and eval.
+ */
+#ifndef DAVIT_CLI_RUN_H
+#define DAVIT_CLI_RUN_H
+
+#include "cli/command.h"
+#include "engine/libdavit.h"
+
+/* Load @model with the flags of the command line (activations, layout, kv-dtype, tie, ...).
+ * Findings go to call->report. Returns: a status; *out_model (owned). */
+int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
+                    davit_model **out_model);
+/* Copy @records (taken, may be NULL) into the report. */
+void davit_call_take_records(DavitCall *call, davit_records *records);
+/* Read a file or "-" (stdin); NULL with a record. (owned) */
+char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len);
+/* Set by the first Ctrl-C. */
+bool davit_interrupted(void);
+void davit_catch_interrupt(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The list of commands. Those without a function are documented parts of later versions: they
+ * answer "not in this version" with exit 2. */
+#include "cli/commands.h"
+
+#define LATER(symbol, name_, args_, summary_)                                             \
+    static const DavitCommand symbol = {                                                  \
+        .name = name_, .args = args_, .max_args = 8, .summary = summary_}
+
+LATER(plan, "plan", "MODEL", "print the load plan");
+LATER(doctor, "doctor", "MODEL", "check a model for known faults");
+LATER(estimate, "estimate", "MODEL|config.json", "parameters, bytes and memory from a config");
+LATER(render, "template", "MODEL", "render a chat template");
+LATER(convert, "convert", "MODEL", "write another layout");
+LATER(merge, "merge", "MODEL", "merge an adapter");
+LATER(shard, "shard", "MODEL", "write per-rank shards");
+LATER(pull, "pull", "ORG/NAME", "download a model");
+LATER(cache, "cache", NULL, "list downloaded models");
+LATER(bench, "bench", "MODEL", "measure loading and generation");
+LATER(plugin_check, "plugin check", "FILE", "conformance suite of a plugin");
+LATER(plugin_new, "plugin new", "KIND NAME", "write a plugin project");
+LATER(plugin_retry, "plugin retry", "ID", "try a quarantined plugin again");
+
+const DavitCommand *const davit_commands[] = {
+    &davit_command_run,
+    &davit_command_inspect,
+    &davit_command_dump,
+    &davit_command_eval,
+    &davit_command_tokenize,
+    &davit_command_why,
+    &davit_command_plugin_list,
+    &davit_command_plugin_inspect,
+    &davit_command_version,
+    &plan,
+    &doctor,
+    &estimate,
+    &render,
+    &convert,
+    &merge,
+    &shard,
+    &pull,
+    &cache,
+    &bench,
+    &plugin_check,
+    &plugin_new,
+    &plugin_retry,
+    NULL,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Small pieces that several commands print or open. */
+#include <string.h>
+
+#include "cli/command.h"
+
+DavitRegistry *davit_call_registry(DavitCall *call)
+{
+    g_autofree const char **paths = davit_call_list(call, "plugin-path");
+    const DavitRegistryOptions where = {.plugin_paths = paths};
+    return davit_registry_open(&where, call->report);
+}
+
+json_t *davit_json_text(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return json_string(valid);
+}
+
+char *davit_bytes_text(uint64_t n)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)n;
+    size_t u = 0;
+    while (x >= 1024 && u + 1 < G_N_ELEMENTS(units)) {
+        x /= 1024;
+        u++;
+    }
+    return u == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT " bytes", n)
+                  : g_strdup_printf("%.1f %s", x, units[u]);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * davit tokenize: text to ids and back. Needs no architecture and no weights. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/checkpoint.h"
+#include "cli/commands.h"
+#include "cli/run.h"
+#include "engine/private.h"
+
+static const DavitFlag flags[] = {
+    {"file", 'f', DAVIT_FLAG_TEXT, "FILE", "take the text from a file; - reads stdin", NULL, NULL,
+     false},
+    {"lines", 0, DAVIT_FLAG_SWITCH, NULL, "with --file: each line without its LF is one input",
+     NULL, NULL, false},
+    {"decode", 'd', DAVIT_FLAG_SWITCH, NULL, "the input is ids: print their text", NULL, NULL,
+     false},
+    {"no-special", 0, DAVIT_FLAG_SWITCH, NULL, "add no BOS, EOS or the like", NULL, NULL, false},
+    {"safe", 0, DAVIT_FLAG_SWITCH, NULL, "text that looks like a special token stays text", NULL,
+     NULL, false},
+    {"count", 0, DAVIT_FLAG_SWITCH, NULL, "print how many ids, not the ids", NULL, NULL, false},
+    {"explain", 0, DAVIT_FLAG_SWITCH, NULL, "print pieces, family, plugin and why", NULL, NULL,
+     false},
+    {0},
+};
+static const char *const examples[] = {
+    "davit tokenize model/ \"Hello world\"", "ids separated by spaces",
+    "davit tokenize tokenizer.json --file text.txt --lines", "one output line per input line",
+    "davit tokenize model.gguf --decode \"504 3575 282\"", "ids back to text", NULL};
+
+/* ---- finding the tokenizer ---- */
+
+static DavitTokenizer *open_json(DavitCall *call, DavitRegistry *registry, const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GMappedFile) map = g_mapped_file_new(path, FALSE, &error);
+    if (!map) {
+        davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                                       .status = DAVIT_E_IO,
+                                                       .stage = "tokenizer",
+                                                       .subject = path,
+                                                       .found = error->message,
+                                                       .message = "the file could not be read"});
+        return NULL;
+    }
+    g_autofree char *name = g_path_get_basename(path);
+    const char *text = g_mapped_file_get_contents(map);
+    return davit_tokenizer_from_json(text ? text : "", g_mapped_file_get_length(map), name,
+                                     registry, call->report);
+}
+
+/* A tokenizer.json by itself, one in a directory (weights or not), or a checkpoint's. */
+static DavitTokenizer *open_tokenizer(DavitCall *call, DavitRegistry *registry)
+{
+    const char *path = call->args[0];
+    if (g_str_has_suffix(path, ".json") && !g_str_has_suffix(path, ".index.json"))
+        return open_json(call, registry, path);
+    if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        g_autofree char *inside = g_build_filename(path, "tokenizer.json", NULL);
+        if (g_file_test(inside, G_FILE_TEST_EXISTS))
+            return open_json(call, registry, inside);
+    }
+    g_autoptr(DavitCheckpoint) c =
+        davit_checkpoint_open(registry, path, DAVIT_INSPECT, call->report);
+    return c ? davit_tokenizer_of(c, registry, call->report) : NULL;
+}
+
+/* ---- encode ---- */
+
+typedef struct Job {
+    DavitCall *call;
+    DavitEncoder *encoder;
+    DavitTokenizer *tokenizer;
+    uint32_t how;
+    json_t *inputs; /* with --json */
+    bool closed;
+} Job;
+
+static void print_ids(Job *job, const DavitIds *ids)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    if (davit_call_has(job->call, "count"))
+        g_string_printf(line, "%zu", ids->n);
+    else if (ids->n == 0)
+        g_string_assign(line, "EMPTY");
+    else
+        for (size_t i = 0; i < ids->n; i++)
+            g_string_append_printf(line, "%s%d", i ? " " : "", ids->ids[i]);
+    g_string_append_c(line, '\n');
+    job->closed |= fwrite(line->str, 1, line->len, stdout) != line->len;
+}
+
+static json_t *ids_json(const int32_t *ids, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+static void explain_piece(void *ctx, const DavitPiece *piece)
+{
+    Job *job = ctx;
+    g_autofree char *text = davit_escape(piece->text, piece->len, 200);
+    if (job->call->json) {
+        json_array_append_new(job->inputs,
+                              json_pack("{s:o, s:b, s:o}", "text", davit_json_text(text), "added",
+                                        (int)piece->added, "ids",
+                                        ids_json(piece->ids, piece->n_ids)));
+        return;
+    }
+    printf("  %-24s", text);
+    for (size_t i = 0; i < piece->n_ids; i++)
+        printf(" %d", piece->ids[i]);
+    printf("%s\n", piece->added ? "  (added token)" : "");
+}
+
+static void explain_head(Job *job)
+{
+    DavitTokenizerFacts f;
+    davit_tokenizer_facts(job->tokenizer, &f);
+    if (job->call->json) {
+        json_object_set_new(job->call->doc, "family", json_string(f.family));
+        json_object_set_new(job->call->doc, "plugin", json_string(f.plugin ? f.plugin : ""));
+        json_object_set_new(job->call->doc, "shape", davit_json_text(f.shape));
+        json_object_set_new(job->call->doc, "why", davit_json_text(f.why));
+        return;
+    }
+    printf("family  %s, claimed by %s\nwhy     %s\nsource  %s, model %s\nshape   %s\npieces\n",
+           f.family, f.plugin ? f.plugin : "-", f.why, f.source, f.model, f.shape);
+}
+
+static int32_t encode_one(Job *job, const char *text, size_t n)
+{
+    if (davit_call_has(job->call, "explain"))
+        return davit_encode_pieces(job->encoder, text, n, job->how, explain_piece, job,
+                                   job->call->report);
+    DavitIds ids = {0};
+    const int32_t status = davit_encode(job->encoder, text, n, job->how, &ids, job->call->report);
+    if (!status && job->call->json)
+        json_array_append_new(job->inputs,
+                              json_pack("{s:o, s:I}", "ids", ids_json(ids.ids, ids.n), "count",
+                                        (json_int_t)ids.n));
+    else if (!status)
+        print_ids(job, &ids);
+    davit_ids_clear(&ids);
+    return status;
+}
+
+static int32_t decode_one(Job *job, const char *text)
+{
+    g_autoptr(GArray) ids = davit_parse_ids(strcmp(text, "EMPTY") == 0 ? "" : text,
+                                            job->call->report);
+    if (!ids)
+        return DAVIT_E_USAGE;
+    g_autoptr(GString) out = g_string_new(NULL);
+    davit_decode(job->tokenizer, (const int32_t *)(void *)ids->data, ids->len, false, out);
+    if (job->call->json) {
+        json_array_append_new(job->inputs, json_pack("{s:o}", "text", davit_json_text(out->str)));
+        return DAVIT_OK;
+    }
+    g_string_append_c(out, '\n');
+    job->closed |= fwrite(out->str, 1, out->len, stdout) != out->len;
+    return DAVIT_OK;
+}
+
+static int32_t one_input(Job *job, const char *text, size_t n)
+{
+    if (!davit_call_has(job->call, "decode"))
+        return encode_one(job, text, n);
+    g_autofree char *copy = g_strndup(text, n);
+    return decode_one(job, copy);
+}
+
+/* Lines end at LF only; a last line without LF counts, an empty rest does not. */
+static int32_t each_line(Job *job, const char *text, size_t n)
+{
+    int32_t status = DAVIT_OK;
+    for (size_t at = 0; !status && !job->closed && at < n;) {
+        const char *lf = memchr(text + at, '\n', n - at);
+        const size_t len = lf ? (size_t)(lf - text) - at : n - at;
+        status = one_input(job, text + at, len);
+        at += len + 1;
+    }
+    return status;
+}
+
+static int run(DavitCall *call)
+{
+    const char *file = davit_call_text(call, "file");
+    if ((file != NULL) == (call->n_args == 2))
+        return davit_call_usage(call, "TEXT", "give a text, or --file", NULL);
+    if (davit_call_has(call, "lines") && !file)
+        return davit_call_usage(call, "--lines", "goes with --file", NULL);
+    size_t n = 0;
+    g_autofree char *text = file ? davit_call_read_file(call, file, &n) : g_strdup(call->args[1]);
+    if (!text)
+        return davit_call_exit(call);
+    if (!file)
+        n = strlen(text);
+    g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    g_autoptr(DavitTokenizer) tokenizer = open_tokenizer(call, registry);
+    if (!tokenizer)
+        return davit_call_exit(call);
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(tokenizer);
+    Job job = {.call = call,
+               .encoder = encoder,
+               .tokenizer = tokenizer,
+               .how = (davit_call_has(call, "no-special") ? 0 : DAVIT_ENCODE_SPECIAL) |
+                      (davit_call_has(call, "safe") ? DAVIT_ENCODE_SAFE : 0),
+               .inputs = json_array()};
+    const bool explain = davit_call_has(call, "explain") && !davit_call_has(call, "decode");
+    if (explain)
+        explain_head(&job);
+    if (davit_call_has(call, "lines"))
+        each_line(&job, text, n);
+    else
+        one_input(&job, text, n);
+    json_object_set_new(call->doc, explain ? "pieces" : "inputs", job.inputs);
+    return job.closed ? DAVIT_EXIT_FAILED : davit_call_exit(call);
+}
+
+const DavitCommand davit_command_tokenize = {
+    .name = "tokenize",
+    .args = "MODEL|tokenizer.json [TEXT]",
+    .min_args = 1,
+    .max_args = 2,
+    .summary = "text to token ids and back",
+    .description = "Prints token ids separated by spaces, one output line per input, EMPTY for "
+                   "none.\nIds equal Hugging Face's tokenizers. --decode prints text, special tokens "
+                   "kept.",
+    .flags = flags,
+    .examples = examples,
+    .run = run,
+};
