@@ -113,7 +113,8 @@ typedef struct davit_op_rec {
 typedef struct davit_build_suite {
     uint64_t struct_size;
     const davit_config *(*config)(davit_builder *b);
-    /* Slot @id of @layer (-1 for scope G). -1 if optional and absent. */
+    /* Slot @id of @layer (-1 for scope G). -1 if it is optional and absent, its condition does
+     * not hold there, or the table has no such id: an op that needs it is then refused. */
     int32_t (*slot)(davit_builder *b, const char *id, int64_t layer);
     /* Size of axis @axis of a slot, already cut for this rank. */
     uint64_t (*slot_dim)(davit_builder *b, int32_t slot, uint32_t axis);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Llama and the architectures that run on its tables (README.md). */
+#include <davit/help/decoder.h>
+#include <davit/help/records.h>
+
+static const davit_config_row llama_config[] = {
+    DAVIT_CONFIG_SIZES("mistral:32000, ministral:32000, seed_oss:155136, 32000", "4096",
+                       "mistral:14336, ministral:14336, seed_oss:27648, 11008",
+                       "mistral:32, ministral:32, seed_oss:64, 32",
+                       "seed_oss:80, mistral:32, 32"),
+    DAVIT_CONFIG_HEADS("mistral:8, ministral:8, seed_oss:8, internlm3:2, nh",
+                       "seed_oss:128, cwm:128, H/nh"),
+    DAVIT_CONFIG_RMS("cwm:1e-5, 1e-6"),
+    /* Cwm's class default is a scaled rope: a file that omits it is refused */
+    DAVIT_CONFIG_ROPE("cwm:, 10000", "mistral:131072, ministral:131072, seed_oss:524288, "
+                                     "internlm3:32768, 2048"),
+    DAVIT_CONFIG_TIE("0"),
+    DAVIT_CONFIG_ACT("silu"),
+    {"window", "int", "sliding_window", "attention.sliding_window",
+     "mistral:4096, ministral:4096, cwm:8192, 0", "0", "0..4294967296"},
+    /* index 1 = windowed. Mistral windows every layer and ignores layer_types. */
+    {"windowed", "str*", "layer_types", NULL,
+     "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0", NULL,
+     "full_attention|sliding_attention"},
+    {"qkv_bias", "bool", "attention_bias|qkv_bias", NULL, "seed_oss:1, 0", NULL, NULL},
+    {"o_bias", "bool", "attention_out_bias|bias", NULL, "seed_oss:0, internlm3:0, qkv_bias", NULL,
+     NULL},
+    {"mlp_bias", "bool", "mlp_bias|bias", NULL, "0", NULL, NULL},
+    DAVIT_CONFIG_END,
+};
+
+static const davit_slot_row llama_slots[] = {
+    DAVIT_SLOTS_ENDS,
+    {"norm", "G", NULL, "H", "norm", "output_norm", "rep", "norm", 0, 0},
+    {"rope.freqs", "G", NULL, "hd/2", NULL, "rope_freqs", "rep", "f32", DAVIT_SLOT_OPTIONAL, 0},
+    {"attn.norm", "L", NULL, "H", "input_layernorm|attention_norm", "attn_norm", "rep", "norm", 0,
+     0},
+    DAVIT_SLOTS_ATTN_PERM,
+    DAVIT_SLOT_BIAS("attn.q.bias", "qkv_bias", "nh*hd", "self_attn.q_proj.bias",
+                    "attn_q.bias~perm(nh)", "col:hd", DAVIT_SLOT_ROPE),
+    DAVIT_SLOT_BIAS("attn.k.bias", "qkv_bias", "nkv*hd", "self_attn.k_proj.bias",
+                    "attn_k.bias~perm(nkv)", "col:hd", DAVIT_SLOT_ROPE),
+    DAVIT_SLOT_BIAS("attn.v.bias", "qkv_bias", "nkv*hd", "self_attn.v_proj.bias", "attn_v.bias",
+                    "col:hd", 0),
+    DAVIT_SLOT_BIAS("attn.o.bias", "o_bias", "H", "self_attn.o_proj.bias", "attn_output.bias",
+                    "rep", 0),
+    {"ffn.norm", "L", NULL, "H", "post_attention_layernorm|ffn_norm", "ffn_norm", "rep", "norm",
+     0, 0},
+    DAVIT_SLOTS_MLP(NULL),
+    DAVIT_SLOT_BIAS("ffn.gate.bias", "mlp_bias", "I", "mlp.gate_proj.bias", "ffn_gate.bias",
+                    "col", 0),
+    DAVIT_SLOT_BIAS("ffn.up.bias", "mlp_bias", "I", "mlp.up_proj.bias", "ffn_up.bias", "col", 0),
+    DAVIT_SLOT_BIAS("ffn.down.bias", "mlp_bias", "H", "mlp.down_proj.bias", "ffn_down.bias",
+                    "rep", 0),
+    DAVIT_SLOTS_END,
+};
+
+static void llama_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
+{
+    int64_t layer = (int64_t)i;
+
+    if (davit_get_int(g, "windowed", layer))
+        out->window = (uint64_t)davit_get_int(g, "window", -1);
+}
+
+static int32_t llama_build(void *self, const davit_build_suite *build, davit_builder *b,
+                           const char *entry, const davit_sink *sink)
+{
+    davit_graph g = davit_graph_open(self, build, b);
+    davit_decoder d = davit_decoder_of(&g);
+
+    (void)entry;
+    (void)sink;
+    d.layer = llama_layer;
+    return davit_decoder_build(&g, &d);
+}
+
+static const davit_arch_iface llama_arch = {
+    .struct_size = DAVIT_END(davit_arch_iface, build),
+    .hf = "LlamaForCausalLM|LLaMAForCausalLM|MistralForCausalLM|MinistralForCausalLM|"
+          "InternLM3ForCausalLM|SeedOssForCausalLM|CwmForCausalLM|TeleChat3ForCausalLM|"
+          "IQuestCoderForCausalLM|NanbeigeForCausalLM",
+    .model_types = "llama|mistral|ministral|internlm3|seed_oss|cwm",
+    .gguf = "llama",
+    .config = llama_config,
+    .config_stride = sizeof(davit_config_row),
+    .slots = llama_slots,
+    .slot_stride = sizeof(davit_slot_row),
+    .build = llama_build,
+};
+
+DAVIT_COMPONENT(llama, DAVIT_KIND_ARCH, "org.davit.arch.llama",
+                "hf=LlamaForCausalLM|MistralForCausalLM|MinistralForCausalLM|InternLM3ForCausalLM|"
+                "SeedOssForCausalLM|CwmForCausalLM;gguf=llama",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &llama_arch);
+DAVIT_PLUGIN("org.davit.arch.llama", "Llama and its aliases", "davit", "0.1.0", "Apache-2.0",
+             &llama);

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Wrappers over the "build" suite, so that a forward reads like calls:
+ *
+ *   davit_graph g = davit_graph_open(self, build, b);
+ *   int32_t x = davit_embed(&g, davit_slot(&g, "tok_embd", -1), 0);
+ *   int32_t n = davit_rmsnorm(&g, x, davit_slot(&g, "attn.norm", i), 1, eps);
+ *   int32_t q = davit_linear(&g, n, davit_slot(&g, "attn.q", i), -1);
+ *
+ * Every handle may be -1 (absent, or after an error): errors are sticky in the builder, so
+ * nothing is checked here. Ops that change a value in place return it. T, R as in ops.h.
+ */
+#ifndef DAVIT_HELP_BUILD_H
+#define DAVIT_HELP_BUILD_H
+
+#include <string.h>
+
+#include <davit/arch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What every wrapper takes: the recorder and the model's settings. Lives on the stack of
+ * build; nothing in it is owned. */
+typedef struct davit_graph {
+    const davit_build_suite *build;
+    davit_builder *b;
+    const davit_config_suite *get; /* "config" suite */
+    const davit_config *config;
+} davit_graph;
+
+/* Give these to the component: .create = davit_arch_create, .destroy = davit_arch_destroy.
+ * The instance remembers the host and its config suite. (sdk/src/arch/graph.c) */
+int32_t davit_arch_create(void *bundle_ctx, const davit_create_in *in, void **out_self,
+                          const davit_sink *sink);
+void davit_arch_destroy(void *self);
+/* @self of davit_arch_create; @build and @b as build got them. */
+davit_graph davit_graph_open(void *self, const davit_build_suite *build, davit_builder *b);
+/* (borrowed) the config suite, for check. */
+const davit_config_suite *davit_arch_config(void *self);
+
+/* DAVIT_ACT_ of a name as config.json writes it ("silu", "gelu_pytorch_tanh"); NONE if it is
+ * not known: let the config table's bound refuse it first. */
+#define DAVIT_ACT_WORDS "silu|swish|gelu|gelu_new|gelu_pytorch_tanh|gelu_fast|relu|relu2"
+uint32_t davit_act_kind(const char *name);
+
+/* ---- settings; @layer is -1 where the symbol has one value ---- */
+
+static inline int64_t davit_get_int(const davit_graph *g, const char *sym, int64_t layer)
+{
+    return g->get->integer(g->config, sym, layer);
+}
+
+static inline float davit_get_float(const davit_graph *g, const char *sym, int64_t layer)
+{
+    return (float)g->get->number(g->config, sym, layer);
+}
+
+static inline const char *davit_get_text(const davit_graph *g, const char *sym, int64_t layer)
+{
+    return g->get->text(g->config, sym, layer);
+}
+
+/* ---- slots and values ---- */
+
+static inline int32_t davit_slot(const davit_graph *g, const char *id, int64_t layer)
+{
+    return g->build->slot(g->b, id, layer);
+}
+
+static inline int32_t davit_value_f32(const davit_graph *g, uint64_t width)
+{
+    return g->build->value(g->b, "f32/1", DAVIT_ROWS_T, width);
+}
+
+static inline uint64_t davit_width(const davit_graph *g, int32_t value)
+{
+    return g->build->value_width(g->b, value);
+}
+
+/* ---- any op: fill a record, then emit it ---- */
+
+/* @attr is read when the record is emitted; NULL = none. */
+static inline davit_op_rec davit_rec(const char *op, const void *attr)
+{
+    davit_op_rec r;
+
+    memset(&r, 0, sizeof r);
+    r.struct_size = DAVIT_END(davit_op_rec, weight);
+    r.op = op;
+    r.attr = attr;
+    r.state = -1;
+    return r;
+}
+
+static inline void davit_rec_in(davit_op_rec *r, int32_t value)
+{
+    r->in[r->n_in++] = value;
+}
+
+static inline void davit_rec_weight(davit_op_rec *r, int32_t weight)
+{
+    r->weight[r->n_weights++] = weight;
+}
+
+/* Emit with the one output @y. Returns @y. */
+static inline int32_t davit_rec_out(const davit_graph *g, davit_op_rec *r, int32_t y)
+{
+    r->out[r->n_out++] = y;
+    g->build->op(g->b, r);
+    return y;
+}
+
+/* The commonest shape: one input, no weight, one output. */
+static inline int32_t davit_rec_simple(const davit_graph *g, const char *op, const void *attr,
+                                       int32_t x, int32_t y)
+{
+    davit_op_rec r = davit_rec(op, attr);
+
+    davit_rec_in(&r, x);
+    return davit_rec_out(g, &r, y);
+}
+
+/* ---- ops: each says in ops.h what it computes ---- */
+
+/* @scale 0 = 1. Returns [T, D]. */
+static inline int32_t davit_embed(const davit_graph *g, int32_t w, float scale)
+{
+    const davit_embed_attr attr = {DAVIT_END(davit_embed_attr, reserved), 0, scale, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_EMBED, &attr);
+
+    davit_rec_weight(&r, w);
+    return davit_rec_out(g, &r, davit_value_f32(g, g->build->slot_dim(g->b, w, 1)));
+}
+
+/* Values of the rows of @x: [T, N], or [R, N] for the head. @bias may be -1. */
+static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
+                                        float out_scale, uint32_t rows)
+{
+    const davit_linear_attr attr = {DAVIT_END(davit_linear_attr, flags), out_scale, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_LINEAR, &attr);
+
+    davit_rec_in(&r, x);
+    davit_rec_weight(&r, w);
+    davit_rec_weight(&r, bias);
+    return davit_rec_out(
+        g, &r, g->build->value(g->b, "f32/1", rows, g->build->slot_dim(g->b, w, 0)));
+}
+
+static inline int32_t davit_linear(const davit_graph *g, int32_t x, int32_t w, int32_t bias)
+{
+    return davit_linear_rows(g, x, w, bias, 0, DAVIT_ROWS_T);
+}
+
+/* Groups: 1, or the heads of a q/k norm. In place when @y == @x. */
+static inline int32_t davit_rmsnorm_to(const davit_graph *g, int32_t x, int32_t w,
+                                       uint64_t n_groups, float eps, int32_t y)
+{
+    const davit_norm_attr attr = {DAVIT_END(davit_norm_attr, reserved), n_groups, eps, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_RMSNORM, &attr);
+
+    davit_rec_in(&r, x);
+    davit_rec_weight(&r, w);
+    return davit_rec_out(g, &r, y);
+}
+
+static inline int32_t davit_rmsnorm(const davit_graph *g, int32_t x, int32_t w,
+                                    uint64_t n_groups, float eps)
+{
+    return davit_rmsnorm_to(g, x, w, n_groups, eps, davit_value_f32(g, davit_width(g, x)));
+}
+
+static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
+                                         uint64_t n_groups, float eps, int32_t y)
+{
+    const davit_norm_attr attr = {DAVIT_END(davit_norm_attr, reserved), n_groups, eps, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_LAYERNORM, &attr);
+
+    davit_rec_in(&r, x);
+    davit_rec_weight(&r, w);
+    davit_rec_weight(&r, bias);
+    return davit_rec_out(g, &r, y);
+}
+
+static inline int32_t davit_layernorm(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
+                                      uint64_t n_groups, float eps)
+{
+    return davit_layernorm_to(g, x, w, bias, n_groups, eps,
+                              davit_value_f32(g, davit_width(g, x)));
+}
+
+/* y += scale * x; @scale 0 = 1. Returns @y. */
+static inline int32_t davit_add(const davit_graph *g, int32_t x, int32_t y, float scale)
+{
+    const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), scale, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_ADD, &attr);
+
+    davit_rec_in(&r, x);
+    davit_rec_in(&r, y);
+    return davit_rec_out(g, &r, y);
+}
+
+/* In place. */
+static inline int32_t davit_scale(const davit_graph *g, int32_t x, float scale)
+{
+    const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), scale, 0};
+
+    return davit_rec_simple(g, DAVIT_OP_SCALE, &attr, x, x);
+}
+
+/* In place. */
+static inline int32_t davit_softcap(const davit_graph *g, int32_t x, float cap)
+{
+    const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), cap, 0};
+
+    return davit_rec_simple(g, DAVIT_OP_SOFTCAP, &attr, x, x);
+}
+
+/* In place. @kind DAVIT_ACT_. */
+static inline int32_t davit_act(const davit_graph *g, int32_t x, uint32_t kind)
+{
+    const davit_act_attr attr = {DAVIT_END(davit_act_attr, reserved), kind, 0, 0, 0};
+
+    return davit_rec_simple(g, DAVIT_OP_ACT, &attr, x, x);
+}
+
+/* gate = f(gate) * up, in place in @gate. */
+static inline int32_t davit_glu(const davit_graph *g, int32_t gate, int32_t up, uint32_t kind)
+{
+    const davit_act_attr attr = {DAVIT_END(davit_act_attr, reserved), kind, 0, 0, 0};
+    davit_op_rec r = davit_rec(DAVIT_OP_GLU, &attr);
+
+    davit_rec_in(&r, gate);
+    davit_rec_in(&r, up);
+    return davit_rec_out(g, &r, gate);
+}
+
+/* Rotate the first rot_dim (= width of @angles) dims of every head, in place. */
+static inline int32_t davit_rope(const davit_graph *g, int32_t x, int32_t angles,
+                                 uint64_t head_dim, uint32_t pairing)
+{
+    const davit_rope_attr attr = {DAVIT_END(davit_rope_attr, reserved),
+                                  head_dim ? davit_width(g, x) / head_dim : 0,
+                                  head_dim,
+                                  0,
+                                  davit_width(g, angles),
+                                  pairing,
+                                  0};
+    davit_op_rec r = davit_rec(DAVIT_OP_ROPE, &attr);
+
+    davit_rec_in(&r, x);
+    davit_rec_in(&r, angles);
+    return davit_rec_out(g, &r, x);
+}
+
+/* A per-token key/value state. @window 0 = all tokens stay visible. */
+static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads, uint64_t k_dim,
+                                     uint64_t v_dim, uint64_t window)
+{
+    const davit_state_spec spec = {DAVIT_END(davit_state_spec, dtype),
+                                   DAVIT_STATE_KV,
+                                   0,
+                                   n_kv_heads,
+                                   k_dim,
+                                   v_dim,
+                                   window,
+                                   NULL};
+
+    return g->build->state(g->b, &spec);
+}
+
+static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v, int32_t state)
+{
+    const davit_none_attr attr = {DAVIT_END(davit_none_attr, struct_size)};
+    davit_op_rec r = davit_rec(DAVIT_OP_KV_APPEND, &attr);
+
+    davit_rec_in(&r, k);
+    davit_rec_in(&r, v);
+    r.state = state;
+    g->build->op(g->b, &r);
+}
+
+/* @attr all but struct_size filled. @sinks may be -1. Returns [T, nh*dv]. */
+static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state, int32_t sinks,
+                                 davit_attn_attr attr)
+{
+    davit_op_rec r = davit_rec(DAVIT_OP_ATTN, &attr);
+
+    attr.struct_size = DAVIT_END(davit_attn_attr, softcap);
+    davit_rec_in(&r, q);
+    davit_rec_weight(&r, sinks);
+    r.state = state;
+    return davit_rec_out(g, &r, davit_value_f32(g, attr.n_heads * attr.v_dim));
+}
+
+/* @attr all but struct_size filled. *out_ids and *out_w are [T, k]. */
+static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t bias,
+                                   davit_moe_route_attr attr, int32_t *out_ids, int32_t *out_w)
+{
+    davit_op_rec r = davit_rec(DAVIT_OP_MOE_ROUTE, &attr);
+
+    attr.struct_size = DAVIT_END(davit_moe_route_attr, renorm_eps);
+    *out_ids = g->build->value(g->b, "i32/1", DAVIT_ROWS_T, attr.top_k);
+    *out_w = davit_value_f32(g, attr.top_k);
+    davit_rec_in(&r, logits);
+    davit_rec_weight(&r, bias);
+    r.out[r.n_out++] = *out_ids;
+    davit_rec_out(g, &r, *out_w);
+}
+
+/* @weights gate, up, down slots of class exp. Returns [T, N]. */
+static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids, int32_t w,
+                                    const int32_t weights[3], davit_moe_ffn_attr attr)
+{
+    davit_op_rec r = davit_rec(DAVIT_OP_MOE_FFN, &attr);
+
+    attr.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved);
+    davit_rec_in(&r, x);
+    davit_rec_in(&r, ids);
+    davit_rec_in(&r, w);
+    for (int n = 0; n < 3; n++)
+        davit_rec_weight(&r, weights[n]);
+    return davit_rec_out(g, &r, davit_value_f32(g, g->build->slot_dim(g->b, weights[2], 1)));
+}
+
+/* [T, D] -> [R, D]: the rows that need logits. */
+static inline int32_t davit_gather_rows(const davit_graph *g, int32_t x)
+{
+    const davit_none_attr attr = {DAVIT_END(davit_none_attr, struct_size)};
+
+    return davit_rec_simple(g, DAVIT_OP_GATHER_ROWS, &attr, x,
+                            g->build->value(g->b, "f32/1", DAVIT_ROWS_R, davit_width(g, x)));
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
