@@ -294,6 +294,12 @@ static bool check_size(Reader *reader, const GArray *notes)
     return false;
 }
 
+static int by_id(const void *a, const void *b)
+{
+    return strcmp((*(const DavitManifestComponent *const *)a)->id,
+                  (*(const DavitManifestComponent *const *)b)->id);
+}
+
 DavitManifest *davit_manifest_read(const GArray *notes, const char *subject,
                                    DavitReport *report)
 {
@@ -306,5 +312,8 @@ DavitManifest *davit_manifest_read(const GArray *notes, const char *subject,
     read_notes(&reader, notes, DAVIT_NOTE_BUNDLE, "bundle", m);
     read_notes(&reader, notes, DAVIT_NOTE_COMPONENT, "component", m);
     read_notes(&reader, notes, DAVIT_NOTE_REFUSAL, "refusal", m);
-    return reader.failed ? NULL : g_steal_pointer(&m);
+    if (reader.failed)
+        return NULL;
+    g_ptr_array_sort(m->components, by_id); /* the compiler chose the order of notes */
+    return g_steal_pointer(&m);
 }

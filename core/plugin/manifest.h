@@ -31,7 +31,7 @@ typedef struct DavitManifest {
     char *id, *name, *vendor, *version, *license, *build;
     uint32_t abi_major, abi_minor, min_host_minor;
     uint32_t max_host_minor; /* UINT32_MAX if not stated */
-    GPtrArray *components;   /* DavitManifestComponent, in file order; at least one */
+    GPtrArray *components;   /* DavitManifestComponent, by id; at least one */
 } DavitManifest;
 
 /* Read @notes (DavitElfNote). @subject names the file in records.

@@ -67,12 +67,13 @@ static void take_refusals(DavitComponent *c, const DavitManifestComponent *m)
         c->state = c->purposes ? DAVIT_STATE_PARTIAL : DAVIT_STATE_REFUSES;
 }
 
-static bool is_taken(const DavitPluginFile *file, const char *id)
+/* Is @m not the only one of its id? None of them is taken then: which one is meant? */
+static bool is_twice(const DavitManifest *manifest, const DavitManifestComponent *m)
 {
-    const GPtrArray *all = file->load->components;
+    for (size_t i = 0; i < manifest->components->len; i++) {
+        const DavitManifestComponent *other = g_ptr_array_index(manifest->components, i);
 
-    for (size_t i = 0; i < all->len; i++) {
-        if (strcmp(((const DavitComponent *)g_ptr_array_index(all, i))->id, id) == 0)
+        if (other != m && strcmp(other->id, m->id) == 0)
             return true;
     }
     return false;
@@ -94,7 +95,6 @@ static void add_component(DavitRegistry *registry, DavitPluginFile *file,
                           const DavitManifestComponent *m)
 {
     DavitComponent *c = g_new0(DavitComponent, 1);
-    const bool taken = is_taken(file, m->id);
 
     c->id = g_strdup(m->id);
     c->kind_name = g_strdup(m->kind);
@@ -118,7 +118,7 @@ static void add_component(DavitRegistry *registry, DavitPluginFile *file,
         c->state = DAVIT_STATE_DISABLED;
     else if (file->state == DAVIT_STATE_REFUSED ||
              davit_policy_component(m, file->load->is_builtin, file->path, c->records) ||
-             (taken && refuse_twice(c, file->path)))
+             (is_twice(file->load->manifest, m) && refuse_twice(c, file->path)))
         c->state = DAVIT_STATE_REFUSED;
 }
 

@@ -177,7 +177,7 @@ static void all_findings_are_reported(void)
     const Note notes[] = {{1, "{}"}, {2, "{}"}, {0}};
 
     g_assert_null(read_notes(notes, report));
-    g_assert_cmpuint(davit_report_count(report), ==, 15);
+    g_assert_cmpuint(davit_report_count(report), ==, 16);
 }
 
 static void purposes_are_read_as_c_text(void)
