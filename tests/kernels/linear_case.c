@@ -8,8 +8,6 @@
 
 #include <davit/suites.h>
 
-#define N_WORKERS 3
-
 const davit_kernels_iface *linear_case_kernels(void)
 {
     static const davit_kernels_iface *iface;
@@ -212,29 +210,23 @@ void linear_case_pack_all(LinearCase *c, const davit_pack *pack)
 /* ---- one call ---- */
 
 /* Memory with guard bytes before and behind, aligned to 64. */
-typedef struct Guarded {
-    uint8_t *base;
-    uint8_t *data;
-    size_t n_bytes;
-} Guarded;
-
-static Guarded guarded_new(size_t n_bytes)
+static void *guarded_new(CaseCall *call, int i, size_t n_bytes)
 {
-    Guarded g = {.base = g_malloc(n_bytes + 3 * CASE_GUARD), .n_bytes = n_bytes};
-
-    memset(g.base, 0xa5, n_bytes + 3 * CASE_GUARD);
-    g.data = g.base + CASE_GUARD;
-    g.data += CASE_GUARD - (uintptr_t)g.data % CASE_GUARD;
-    return g;
+    call->memory_bytes[i] = n_bytes;
+    call->memory[i] = g_malloc(n_bytes + 3 * CASE_GUARD);
+    memset(call->memory[i], 0xa5, n_bytes + 3 * CASE_GUARD);
+    return call->memory[i] + 2 * CASE_GUARD - (uintptr_t)call->memory[i] % CASE_GUARD;
 }
 
-static void guarded_free(Guarded *g)
+static void guarded_free(uint8_t *base, size_t n_bytes)
 {
+    const uint8_t *data = base + 2 * CASE_GUARD - (uintptr_t)base % CASE_GUARD;
+
     for (size_t i = 0; i < CASE_GUARD; i++) {
-        g_assert_cmphex(g->data[-1 - (ptrdiff_t)i], ==, 0xa5);
-        g_assert_cmphex(g->data[g->n_bytes + i], ==, 0xa5);
+        g_assert_cmphex(data[-1 - (ptrdiff_t)i], ==, 0xa5);
+        g_assert_cmphex(data[n_bytes + i], ==, 0xa5);
     }
-    g_free(g->base);
+    g_free(base);
 }
 
 static void run_tasks(const davit_call *call, const davit_kernel_entry *entry,
@@ -248,7 +240,7 @@ static void run_tasks(const davit_call *call, const davit_kernel_entry *entry,
             const uint64_t k = run->backwards ? n_chunks - 1 - i : i;
 
             entry->run(call, phase, k * chunk, MIN(chunk, n - k * chunk),
-                       (uint32_t)(i % N_WORKERS), NULL);
+                       (uint32_t)(i % CASE_WORKERS), NULL);
         }
     }
 }
@@ -266,20 +258,21 @@ static void packed_segments(const LinearCase *c, davit_segment out[CASE_MAX_SEGM
     }
 }
 
-void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const CaseRun *run,
-                     float *y)
+void linear_case_prepare(const LinearCase *c, const davit_kernel_entry *entry,
+                         const CaseRun *run, CaseCall *out)
 {
-    davit_weight weight = stored_weight(c);
-    davit_segment segments[CASE_MAX_SEGMENTS];
-    const davit_segment bias_segment = {
-        .n_rows = c->n_rows, .n_parts = 1, .part = {(const uint8_t *)c->bias}};
-    const davit_weight bias = {.layout = "f32/1", .n_experts = 1, .n_rows = c->n_rows,
-                               .n_cols = 1, .n_segments = 1, .segments = &bias_segment};
-    const size_t y_bytes = run->n_tokens * c->n_rows * sizeof *y;
-    Guarded out = guarded_new(y_bytes), scratch, worker;
-    davit_work work = {.struct_size = sizeof work};
-    davit_call call = {
-        .struct_size = sizeof call,
+    davit_call *call = &out->call;
+
+    *out = (CaseCall){
+        .entry = entry,
+        .work = {.struct_size = sizeof out->work},
+        .weight = stored_weight(c),
+        .bias = {.layout = "f32/1", .n_experts = 1, .n_rows = c->n_rows, .n_cols = 1,
+                 .n_segments = 1, .segments = &out->bias_segment},
+        .bias_segment = {.n_rows = c->n_rows, .n_parts = 1, .part = {(uint8_t *)c->bias}},
+    };
+    *call = (davit_call){
+        .struct_size = sizeof *call,
         .op = DAVIT_OP_LINEAR,
         .attr = &c->attr,
         .n_in = 1,
@@ -287,28 +280,38 @@ void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const
         .n_weights = 2,
         .in = {{NULL, 0, c->n_cols, "f32/1"}},
         .out = {{NULL, 0, c->n_rows, "f32/1"}},
-        .weight = {&weight, c->bias ? &bias : NULL},
+        .weight = {&out->weight, c->bias ? &out->bias : NULL},
     };
-
     if (run->use_packed) {
-        packed_segments(c, segments);
-        weight.layout = c->packed_layout;
-        weight.segments = segments;
+        packed_segments(c, out->segments);
+        out->weight.layout = c->packed_layout;
+        out->weight.segments = out->segments;
     }
-    g_assert_cmpint(entry->check(NULL, &call, NULL), ==, DAVIT_OK);
-    entry->size(NULL, &call, run->n_tokens, 1, 1, &work);
-    scratch = guarded_new(work.scratch_bytes);
-    worker = guarded_new(work.worker_bytes * N_WORKERS);
-    call.scratch = scratch.data;
-    call.worker_scratch = worker.data;
-    call.worker_bytes = work.worker_bytes;
-    call.in[0].data = c->x + run->first_token * c->n_cols;
-    call.in[0].n_rows = call.out[0].n_rows = run->n_tokens;
-    call.out[0].data = out.data;
-    memcpy(out.data, y, y_bytes);
-    run_tasks(&call, entry, &work, run);
-    memcpy(y, out.data, y_bytes);
-    guarded_free(&scratch);
-    guarded_free(&worker);
-    guarded_free(&out);
+    g_assert_cmpint(entry->check(NULL, call, NULL), ==, DAVIT_OK);
+    entry->size(NULL, call, run->n_tokens, 1, 1, &out->work);
+    call->worker_bytes = out->work.worker_bytes;
+    call->in[0].data = c->x + run->first_token * c->n_cols;
+    call->in[0].n_rows = call->out[0].n_rows = run->n_tokens;
+    call->out[0].data = guarded_new(out, 0, run->n_tokens * c->n_rows * sizeof(float));
+    call->scratch = guarded_new(out, 1, out->work.scratch_bytes);
+    call->worker_scratch = guarded_new(out, 2, out->work.worker_bytes * CASE_WORKERS);
+}
+
+void linear_case_finish(CaseCall *call)
+{
+    for (int i = 0; i < 3; i++)
+        guarded_free(call->memory[i], call->memory_bytes[i]);
+}
+
+void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const CaseRun *run,
+                     float *y)
+{
+    const size_t y_bytes = run->n_tokens * c->n_rows * sizeof *y;
+    CaseCall call;
+
+    linear_case_prepare(c, entry, run, &call);
+    memcpy(call.call.out[0].data, y, y_bytes);
+    run_tasks(&call.call, entry, &call.work, run);
+    memcpy(y, call.call.out[0].data, y_bytes);
+    linear_case_finish(&call);
 }

@@ -10,6 +10,7 @@
 
 #define CASE_GUARD        64
 #define CASE_MAX_SEGMENTS 4
+#define CASE_WORKERS      4 /* workers that scratch is laid out for */
 
 /* Table of the CPU kernels plugin, opened through its entry. (static) */
 const davit_kernels_iface *linear_case_kernels(void);
@@ -58,5 +59,20 @@ typedef struct CaseRun {
 /* y[n_tokens, N] += or = by the entry; asserts that guards are whole and check passes. */
 void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const CaseRun *run,
                      float *y);
+
+/* The same in steps, for benchmarks: the call points into this struct, so it does not move. */
+typedef struct CaseCall {
+    const davit_kernel_entry *entry;
+    davit_call call;
+    davit_work work;
+    davit_weight weight, bias;
+    davit_segment segments[CASE_MAX_SEGMENTS], bias_segment;
+    uint8_t *memory[3]; /* (owned) out, scratch, worker scratch, each with guards */
+    size_t memory_bytes[3];
+} CaseCall;
+void linear_case_prepare(const LinearCase *c, const davit_kernel_entry *entry,
+                         const CaseRun *run, CaseCall *out);
+/* Asserts that the guards are whole. */
+void linear_case_finish(CaseCall *call);
 
 #endif
