@@ -65,7 +65,7 @@ static int32_t check_ident(const ElfView *view)
     const size_t n = MIN(view->len, (size_t)SELFMAG);
     int32_t status;
 
-    if (memcmp(view->bytes, ELFMAG, n) != 0)
+    if (n > 0 && memcmp(view->bytes, ELFMAG, n) != 0)
         return elf_bad(view, DAVIT_R_NOT_ELF, "the bytes 7f 45 4c 46 at offset 0",
                        "other bytes", "the file is not an ELF object");
     if (view->len < sizeof(Elf64_Ehdr))

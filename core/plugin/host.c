@@ -75,7 +75,7 @@ static void *host_alloc(void *ctx, size_t n_bytes, size_t align)
     void *p = NULL;
 
     (void)ctx;
-    if (align & (align - 1))
+    if ((align & (align - 1)) || n_bytes > PTRDIFF_MAX)
         return NULL;
     return posix_memalign(&p, MAX(align, sizeof(void *)), MAX(n_bytes, 1)) == 0 ? p : NULL;
 }

@@ -218,16 +218,15 @@ static void only_so_files_of_one_level_are_seen_in_order(void)
     g_autofree char *sub = g_build_filename(dir, "sub.so", NULL);
     g_autofree char *b = scratch_copy(dir, "padded", "b.so");
     g_autofree char *a = scratch_copy(dir, "good", "a.so");
-    g_autofree char *text = scratch_copy(dir, "good", "c.so.txt");
-    g_autofree char *hidden = scratch_copy(dir, "good", ".hidden.so");
-    g_autofree char *library = scratch_copy(dir, "library", "library.so");
-    g_autofree char *deep = NULL;
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitRegistry) registry = NULL;
     const GPtrArray *files;
 
+    scratch_add(dir, "good", "c.so.txt");
+    scratch_add(dir, "good", ".hidden.so");
+    scratch_add(dir, "library", "library.so");
     g_assert_cmpint(g_mkdir(sub, 0755), ==, 0);
-    deep = scratch_copy(sub, "multi", "deep.so");
+    scratch_add(sub, "multi", "deep.so");
     registry = registry_over(dir, report);
     files = davit_registry_files(registry);
     g_assert_cmpuint(files->len, ==, 4);
@@ -334,14 +333,16 @@ static void earlier_tier_wins_over_version(void)
 static void own_ids_load_from_own_directory_only(void)
 {
     char *own = scratch_new();
-    g_autofree char *path = scratch_copy(own, "reserved", "a.so");
     const char *paths[] = {own, NULL};
     g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = davit_registry_open(
+    g_autoptr(DavitRegistry) registry = NULL;
+    const DavitPluginFile *file;
+
+    scratch_add(own, "reserved", "a.so");
+    registry = davit_registry_open(
         &(DavitRegistryOptions){.plugin_paths = paths, .builtin_dir = own, .only_paths = true},
         report);
-    const DavitPluginFile *file = g_ptr_array_index(davit_registry_files(registry), 0);
-
+    file = g_ptr_array_index(davit_registry_files(registry), 0);
     g_assert_cmpuint(davit_registry_files(registry)->len, ==, 1);
     g_assert_cmpuint(file->aliases->len, ==, 0);
     g_assert_cmpstr(file->tier, ==, "builtin");
@@ -354,17 +355,19 @@ static void own_ids_load_from_own_directory_only(void)
 static void candidates_come_in_one_order(void)
 {
     char *dir = scratch_new();
-    g_autofree char *a = scratch_copy(dir, "multi", "a.so");   /* priority 40 */
-    g_autofree char *b = scratch_copy(dir, "padded", "b.so");  /* 50, 1.0.0 */
-    g_autofree char *c = scratch_copy(dir, "good", "c.so");    /* 60 */
-    g_autofree char *d = scratch_copy(dir, "partial", "d.so"); /* 50, 1.0.0 */
     static const char *const want[] = {"org.example.good", "org.example.padded",
                                        "org.example.partial", "org.example.refuses",
                                        "org.example.multi.format"};
     g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = registry_over(dir, report);
-    const GPtrArray *list = davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT);
+    g_autoptr(DavitRegistry) registry = NULL;
+    const GPtrArray *list;
 
+    scratch_add(dir, "multi", "a.so");   /* priority 40 */
+    scratch_add(dir, "padded", "b.so");  /* 50, 1.0.0 */
+    scratch_add(dir, "good", "c.so");    /* 60 */
+    scratch_add(dir, "partial", "d.so"); /* 50, 1.0.0 */
+    registry = registry_over(dir, report);
+    list = davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT);
     g_assert_cmpuint(list->len, ==, G_N_ELEMENTS(want));
     for (size_t i = 0; i < list->len; i++)
         g_assert_cmpstr(((DavitComponent *)g_ptr_array_index(list, i))->id, ==, want[i]);
@@ -398,12 +401,12 @@ static void environment_brings_absolute_directories_only(void)
 {
     char *dir = scratch_new();
     char *own = scratch_new();
-    g_autofree char *path = scratch_copy(dir, "good", "a.so");
     g_autofree char *value = g_strdup_printf("relative:%s:", dir);
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitRegistry) registry = NULL;
     const DavitComponent *c;
 
+    scratch_add(dir, "good", "a.so");
     g_assert_true(g_setenv("DAVIT_PLUGIN_PATH", value, TRUE));
     registry = davit_registry_open(&(DavitRegistryOptions){.builtin_dir = own}, report);
     g_unsetenv("DAVIT_PLUGIN_PATH");

@@ -89,6 +89,12 @@ static inline char *scratch_copy(const char *dir, const char *name, const char *
     return scratch_write(dir, as, bytes, n);
 }
 
+/* The same where the path is not needed. */
+static inline void scratch_add(const char *dir, const char *name, const char *as)
+{
+    g_free(scratch_copy(dir, name, as));
+}
+
 /* (owned) a registry over one directory or file and nothing else. */
 static inline DavitRegistry *registry_over(const char *path, DavitReport *report)
 {
