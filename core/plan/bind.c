@@ -10,7 +10,7 @@
 /* ---- what was tried ---- */
 
 static const char *tried_names(DavitDraft *draft, const DavitSlot *slot,
-                               const DavitTableRow *row, char **out_first)
+                               const DavitTableRow *row)
 {
     g_autoptr(GString) all = g_string_new(NULL);
     g_autoptr(GString) name = g_string_new(NULL);
@@ -19,38 +19,37 @@ static const char *tried_names(DavitDraft *draft, const DavitSlot *slot,
         const DavitSourceSpec *spec = &g_array_index(row->specs, DavitSourceSpec, s);
 
         for (size_t v = 0; davit_match_name(draft, spec, slot->layer, 0, v, name); v++) {
-            if (!*out_first)
-                *out_first = g_strdup(name->str);
             if (v > 0 && strstr(all->str, name->str))
                 continue; /* the same name under an empty prefix */
             g_string_append_printf(all, "%s%s", all->len ? ", " : "", name->str);
         }
     }
-    return davit_report_text(draft->report, "%s", all->str);
+    return all->len ? davit_report_text(draft->report, "looked for: %s", all->str) : NULL;
 }
 
 void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTableRow *row)
 {
-    g_autofree char *first = NULL;
-    const char *names = tried_names(draft, slot, row, &first);
+    g_autoptr(GString) first = g_string_new(slot->id);
     const char *shape = davit_shape_text(draft->report, slot->shape, slot->rank);
 
+    if (row->specs->len)
+        davit_match_tensor(draft, &g_array_index(row->specs, DavitSourceSpec, 0), slot->layer, 0,
+                           first);
     davit_report_add(
         draft->report,
         &(DavitFinding){
             .code = DAVIT_R_TENSOR_MISSING,
             .status = DAVIT_E_CORRUPT,
             .stage = "plan",
-            .subject = first ? first : slot->id,
+            .subject = first->str,
             .expected = davit_report_text(draft->report, "%s for slot %s", shape, slot->id),
             .found = "absent",
             .message = row->specs->len ? "a tensor that the architecture needs is not in the "
                                          "checkpoint"
                                        : "the architecture names no source for this slot in "
                                          "files of this format",
-            .hint = *names ? davit_report_text(draft->report, "looked for: %s", names) : NULL});
-    if (first)
-        g_ptr_array_add(draft->wanted, g_steal_pointer(&first));
+            .hint = tried_names(draft, slot, row)});
+    g_ptr_array_add(draft->wanted, g_strdup(first->str));
 }
 
 /* ---- shapes ---- */
@@ -226,7 +225,7 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
 
         one.n_experts = 1;
         if (!module) {
-            davit_match_name(draft, spec, slot->layer, e, 0, name);
+            davit_match_tensor(draft, spec, slot->layer, e, name);
             expert_missing(draft, slot, name->str);
         } else if (!window_of(draft, slot, spec, module, &w) &&
                    !check_shape(draft, &one, module, &w)) {

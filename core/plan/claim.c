@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "plan/module.h"
-#include "plan/suffix.h"
 
 /* Answer for one signature. */
 typedef struct Claim {
     const DavitTool *tool; /* (borrowed) who takes it, NULL = nobody */
     uint64_t purposes;
     DavitReport *refusals; /* (owned) records of plugins that know it and say no */
+    uint64_t n_refused;    /* modules that were asked for and nobody takes */
+    char *first_refused;   /* (owned) name of the first of them */
 } Claim;
 
 struct DavitClaims {
@@ -27,6 +28,7 @@ static void claim_free(void *p)
     Claim *claim = p;
 
     davit_report_free(claim->refusals);
+    g_free(claim->first_refused);
     g_free(claim);
 }
 
@@ -131,7 +133,7 @@ static bool ask_one(const DavitTool *tool, const davit_quant_module *signature, 
     return false;
 }
 
-static const Claim *find_claim(DavitClaims *claims, const ModuleView *view)
+static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
 {
     g_autofree char *text = signature_text(view);
     Claim *claim = g_hash_table_lookup(claims->by_signature, text);
@@ -160,28 +162,76 @@ static const Claim *find_claim(DavitClaims *claims, const ModuleView *view)
     return claim;
 }
 
-static int32_t nobody_claims(const DavitModule *module, const ModuleView *view,
-                             const Claim *claim, DavitReport *report)
+/* (owned) "weight u8/1 rank 2, weight_scale ...". */
+static char *parts_text(const ModuleView *view)
 {
-    g_autoptr(GString) found = g_string_new(NULL);
+    GString *text = g_string_new(NULL);
 
     for (size_t p = 0; p < view->module.n_parts; p++)
-        g_string_append_printf(found, "%s%s %s rank %u", p ? ", " : "",
+        g_string_append_printf(text, "%s%s %s rank %u", p ? ", " : "",
                                *view->part[p].suffix ? view->part[p].suffix : "(tensor)",
                                view->part[p].dtype, view->part[p].rank);
-    if (davit_report_failed(claim->refusals)) {
-        davit_report_append(report, claim->refusals);
-        return davit_report_first_error(claim->refusals, 0)->status;
-    }
+    return g_string_free(text, FALSE);
+}
+
+/* A plugin's refusal of a signature, now that it is known which module has it. */
+static int32_t repeat_refusal(const DavitModule *module, const DavitRecord *r,
+                              DavitReport *report)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = r->code,
+                                .status = r->status,
+                                .final = r->final,
+                                .stage = "plan",
+                                .who = r->who,
+                                .subject = module->name,
+                                .expected = r->expected,
+                                .found = r->found ? r->found : r->subject,
+                                .message = r->message,
+                                .hint = r->hint});
+}
+
+static int32_t nobody_claims(const DavitModule *module, const ModuleView *view, Claim *claim,
+                             DavitReport *report)
+{
+    const DavitRecord *refusal = davit_report_first_error(claim->refusals, 0);
+    g_autofree char *parts = parts_text(view);
+
+    if (claim->n_refused++)
+        return DAVIT_E_UNSUPPORTED; /* davit_claims_note_rest says how many there were */
+    claim->first_refused = g_strdup(module->name);
+    if (refusal)
+        return repeat_refusal(module, refusal, report);
     return davit_report_add(
         report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
                                 .status = DAVIT_E_UNSUPPORTED,
                                 .stage = "plan",
                                 .subject = module->name,
                                 .expected = "tensors that a quant plugin of this build claims",
-                                .found = found->str,
+                                .found = parts,
                                 .message = "no plugin reads this quantised layout",
                                 .hint = "davit plugin list shows the layouts that are there"});
+}
+
+void davit_claims_note_rest(const DavitClaims *claims, DavitReport *report)
+{
+    GHashTableIter iter;
+    gpointer text, value;
+
+    g_hash_table_iter_init(&iter, claims->by_signature);
+    while (g_hash_table_iter_next(&iter, &text, &value)) {
+        const Claim *claim = value;
+
+        if (claim->n_refused > 1)
+            davit_report_add(
+                report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                                        .severity = DAVIT_NOTE,
+                                        .stage = "plan",
+                                        .subject = claim->first_refused,
+                                        .found = davit_report_text(report, "%" PRIu64 " modules",
+                                                                   claim->n_refused),
+                                        .message = "so many modules are stored in this way"});
+    }
 }
 
 /* ---- check ---- */
@@ -236,7 +286,7 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
     davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, forms)};
     const davit_quant_iface *iface;
     ModuleView view;
-    const Claim *claim;
+    Claim *claim;
     const char *fault;
     DavitSink sink;
     int32_t status;

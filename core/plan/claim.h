@@ -25,4 +25,8 @@ void davit_claims_free(DavitClaims *claims); /* NULL is fine */
 int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
                          DavitReport *report);
 
+/* One note per layout that nobody takes and that more than one module has: only the first
+ * of them got a record. */
+void davit_claims_note_rest(const DavitClaims *claims, DavitReport *report);
+
 #endif

@@ -155,7 +155,7 @@ size_t davit_name_distance(const char *a, const char *b, size_t limit)
 static const char *nearest_wanted(const DavitDraft *draft, const char *name)
 {
     const char *best = NULL;
-    size_t distance = strlen(name) / 3 + 1;
+    size_t distance = strlen(name) / 5 + 1;
 
     for (guint i = 0; i < draft->wanted->len; i++) {
         const char *wanted = g_ptr_array_index(draft->wanted, i);

@@ -59,6 +59,7 @@ GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *ch
         copy->name = g_strdup(module->name);
         g_ptr_array_add(modules, copy);
     }
+    davit_module_table_note_rest(table, report);
     return modules;
 }
 

@@ -13,7 +13,8 @@ static const char *const prefixes[] = {
 };
 
 /* Where a head or another global may lie though the layers have a prefix. */
-static const char *const global_prefixes[] = {"", "language_model.", "model."};
+static const char *const global_prefixes[] = {"", "language_model.", "model.",
+                                              "base_model.model."};
 
 static void append_with(GString *out, const char *text, char mark, const char *number)
 {
@@ -73,6 +74,17 @@ bool davit_match_name(const DavitDraft *draft, const DavitSourceSpec *spec, int6
         return false;
     fill_name(spec, global_prefixes[variant - 1], gguf, layer, expert, out);
     return true;
+}
+
+void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
+                        uint64_t expert, GString *out)
+{
+    /* a global that is no part of the text stack, the head, has no prefix */
+    const bool head = layer < 0 && strcmp(spec->name, "lm_head") == 0;
+
+    davit_match_name(draft, spec, layer, expert, head ? 1 : 0, out);
+    if (!spec->exact)
+        g_string_append(out, ".weight");
 }
 
 /* The module called @name, or the one that the tensor @name belongs to ("x.weight!"). */

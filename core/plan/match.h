@@ -16,6 +16,10 @@ const char *davit_match_prefix(const DavitDraft *draft, const GArray *table);
 bool davit_match_name(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
                       uint64_t expert, size_t variant, GString *out);
 
+/* The tensor that would be there if the source were stored plainly, for messages. */
+void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
+                        uint64_t expert, GString *out);
+
 /* (borrowed, table) The module of the first variant that is there, its name in @buf; or NULL. */
 DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *spec,
                               int64_t layer, uint64_t expert, GString *buf);

@@ -115,6 +115,11 @@ uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitM
     return table->state[module - table->modules].purposes;
 }
 
+void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report)
+{
+    davit_claims_note_rest(table->claims, report);
+}
+
 DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n)
 {
     table->stolen = true;

@@ -30,8 +30,11 @@ DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *
 int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
                                 DavitReport *report);
 
-/* Module @name was asked for and need not be one: the purposes that its plugin can serve. */
+/* Purposes that the plugin of @module can serve, 0 before it was needed. */
 uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitModule *module);
+
+/* Notes that say how many modules share a layout that nobody takes. */
+void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report);
 
 /* (owned) array of all modules, which keeps their addresses; the table keeps its index. */
 DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n);

@@ -155,6 +155,7 @@ static void make_slots(DavitDraft *draft)
         draft->prefix = davit_match_prefix(draft, table);
         davit_slots_make(draft, table);
         davit_coverage_check(draft);
+        davit_module_table_note_rest(modules, draft->report);
     }
     plan->modules = davit_module_table_steal(modules, &plan->n_modules);
     g_array_set_clear_func(slots, NULL);

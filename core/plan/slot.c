@@ -140,5 +140,5 @@ void davit_slots_make(DavitDraft *draft, const GArray *table)
     add_layer(draft, table, -1);
     for (uint64_t i = 0; i < n_layers; i++)
         add_layer(draft, table, (int64_t)i);
-    davit_slots_tie(draft);
+    davit_slots_tie(draft, table);
 }

@@ -12,7 +12,7 @@ void davit_slots_make(DavitDraft *draft, const GArray *table);
 void davit_slot_clear(DavitSlot *slot);
 
 /* The rule for an output head that is not in the file (DESIGN 5), in tie.c. */
-void davit_slots_tie(DavitDraft *draft);
+void davit_slots_tie(DavitDraft *draft, const GArray *table);
 
 /* Sources of one slot, in bind.c. False = no alternative is there (nothing reported). */
 bool davit_slot_bind(DavitDraft *draft, DavitSlot *slot, const DavitTableRow *row);

@@ -6,12 +6,38 @@
 
 #include <string.h>
 
-/* Suffixes that complete a module which one of strong_names has made. */
-static const char *const weak_names[] = {"scale",  "scales", "scale_inv", "zeros", "qzeros",
-                                         "g_idx",  "SCB",    "s",         "absmax", "quant_map",
-                                         "blocks", "input_scale", "input_global_scale", NULL};
-static const char *const strong_names[] = {"weight", "qweight", "weight_packed", "blocks",
-                                           "B", NULL};
+/* Suffixes that make a module by themselves; so does everything that begins with "weight_". */
+static const char *const strong_names[] = {"weight", "qweight", "q_weight", "trellis", "W_q",
+                                           NULL};
+
+/* Suffixes that belong to a module when the tensor named beside them is there too. */
+static const struct {
+    const char *suffix, *with; /* @with '|'-joined */
+} weak_names[] = {
+    {"B", "s"},
+    {"blocks", "scales"},
+    {"scales", "qweight|blocks|weight"},
+    {"s", "B"},
+    {"scale", "weight|W_q"},
+    {"scale_inv", "weight"},
+    {"zeros", "qweight|weight"},
+    {"zero", "W_q"},
+    {"qzeros", "qweight"},
+    {"g_idx", "qweight|weight_packed"},
+    {"SCB", "weight"},
+    {"input_scale", "weight|weight_packed|qweight"},
+    {"input_global_scale", "weight|weight_packed"},
+    {"q_scale", "q_weight"},
+    {"q_scale_max", "q_weight"},
+    {"q_groups", "q_weight"},
+    {"q_group_map", "q_weight"},
+    {"q_invperm", "q_weight"},
+    {"q_perm", "q_weight"},
+    {"suh", "trellis"},
+    {"svh", "trellis"},
+    {"mcg", "trellis"},
+    {"mul1", "trellis"},
+};
 
 static bool has_tensor(const DavitCheckpoint *checkpoint, const char *base, size_t base_len,
                        const char *middle, const char *end)
@@ -25,9 +51,12 @@ static bool has_tensor(const DavitCheckpoint *checkpoint, const char *base, size
 
 static bool is_strong(const char *suffix, const GArray *quants)
 {
-    if (strcmp(suffix, "weight") == 0 || g_str_has_prefix(suffix, "weight_") ||
-        strcmp(suffix, "qweight") == 0)
+    if (g_str_has_prefix(suffix, "weight_"))
         return true;
+    for (size_t i = 0; strong_names[i]; i++) {
+        if (strcmp(strong_names[i], suffix) == 0)
+            return true;
+    }
     for (guint i = 0; quants && i < quants->len; i++) {
         const DavitComponent *c = g_array_index(quants, DavitTool, i).component;
 
@@ -40,18 +69,20 @@ static bool is_strong(const char *suffix, const GArray *quants)
 static bool is_weak(const char *tensor, size_t base_len, const char *suffix,
                     const DavitCheckpoint *checkpoint)
 {
-    bool known = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(weak_names); i++) {
+        if (strcmp(weak_names[i].suffix, suffix) != 0)
+            continue;
+        for (const char *p = weak_names[i].with; *p;) {
+            const size_t n = strcspn(p, "|");
+            char with[32];
 
-    for (size_t i = 0; weak_names[i] && !known; i++)
-        known = strcmp(weak_names[i], suffix) == 0;
-    for (size_t i = 0; known && strong_names[i]; i++) {
-        if (strcmp(strong_names[i], suffix) != 0 &&
-            has_tensor(checkpoint, tensor, base_len, ".", strong_names[i]))
-            return true;
+            g_strlcpy(with, p, MIN(n + 1, sizeof with));
+            if (has_tensor(checkpoint, tensor, base_len, ".", with))
+                return true;
+            p += n + (p[n] == '|');
+        }
     }
-    /* blocks are a weight by themselves when scales lie beside them */
-    return known && strcmp(suffix, "blocks") == 0 &&
-           has_tensor(checkpoint, tensor, base_len, ".", "scales");
+    return false;
 }
 
 /* Companions joined with '_' to a tensor that is a module by itself: stacked experts. */

@@ -26,14 +26,31 @@ static void tie(DavitDraft *draft, DavitSlot *head, const DavitSlot *embed)
     head->source_text = g_strdup(embed->source_text);
 }
 
-static void refuse(DavitDraft *draft, const DavitSlot *head, bool given)
+/* Row of the head, for its name. */
+static const DavitSourceSpec *head_source(const GArray *table)
 {
+    for (guint r = 0; r < table->len; r++) {
+        const DavitTableRow *row = &g_array_index(table, DavitTableRow, r);
+
+        if ((row->row.flags & DAVIT_SLOT_HEAD) && row->specs->len)
+            return &g_array_index(row->specs, DavitSourceSpec, 0);
+    }
+    return NULL;
+}
+
+static void refuse(DavitDraft *draft, const GArray *table, const DavitSlot *head, bool given)
+{
+    const DavitSourceSpec *source = head_source(table);
+    g_autoptr(GString) name = g_string_new(head->id);
+
+    if (source)
+        davit_match_tensor(draft, source, -1, 0, name);
     davit_report_add(
         draft->report,
         &(DavitFinding){.code = DAVIT_R_TENSOR_MISSING,
                         .status = DAVIT_E_CORRUPT,
                         .stage = "plan",
-                        .subject = head->row.hf ? head->row.hf : head->id,
+                        .subject = name->str,
                         .expected = davit_shape_text(draft->report, head->shape, head->rank),
                         .found = given ? "absent, and tie_word_embeddings is false"
                                        : "absent, and tie_word_embeddings is not given; this "
@@ -41,7 +58,7 @@ static void refuse(DavitDraft *draft, const DavitSlot *head, bool given)
                         .message = "the checkpoint has no output head and does not say that "
                                    "the embedding serves as one",
                         .hint = "--tie uses the embedding as head"});
-    g_ptr_array_add(draft->wanted, g_strdup(head->row.hf ? head->row.hf : head->id));
+    g_ptr_array_add(draft->wanted, g_strdup(name->str));
 }
 
 static void note_default(DavitDraft *draft, const DavitSlot *head)
@@ -56,7 +73,7 @@ static void note_default(DavitDraft *draft, const DavitSlot *head)
                                                 "head by this class's default"});
 }
 
-void davit_slots_tie(DavitDraft *draft)
+void davit_slots_tie(DavitDraft *draft, const GArray *table)
 {
     DavitSlot *head = davit_slot_flagged(draft, DAVIT_SLOT_HEAD);
     const DavitSlot *embed = davit_slot_flagged(draft, DAVIT_SLOT_EMBED);
@@ -72,7 +89,7 @@ void davit_slots_tie(DavitDraft *draft)
     tied = (draft->plan->tied || draft->options->force_tie) && !draft->options->force_untie;
     if (!tied || !embed || !embed->present) {
         if (!tied || !embed) /* an embedding that is missing was reported */
-            refuse(draft, head, given);
+            refuse(draft, table, head, given);
         return;
     }
     if (!given && !draft->options->force_tie)

@@ -99,6 +99,7 @@ static bool parse_spec(const char *text, size_t len, char mark, DavitSourceSpec 
     const char *star;
 
     out->name = g_strndup(part, n);
+    out->exact = g_str_has_suffix(out->name, ".bias") || g_str_has_suffix(out->name, "!");
     if (n > 0 && out->name[n - 1] == '!')
         out->name[n - 1] = '\0';
     for (part += n; *part == mark; part += n) {

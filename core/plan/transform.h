@@ -29,6 +29,7 @@ typedef struct DavitTransform {
 typedef struct DavitSourceSpec {
     char *name; /* (owned) module name without prefix; may hold "{i}" and one '*' */
     bool star;
+    bool exact; /* the name is a tensor's, without an implied ".weight" */
     size_t n_transforms;
     DavitTransform transforms[DAVIT_MAX_TRANSFORMS];
 } DavitSourceSpec;
