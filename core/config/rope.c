@@ -368,7 +368,7 @@ static json_t *gguf_dict(const davit_config *config)
             dict, "attention_factor",
             davit_tree_real(json_number_value(attn) *
                             yarn_mscale(json_number_value(json_object_get(dict, "factor")))));
-    if (json_is_integer(count) && hd > 0 && json_number_value(count) != hd)
+    if (json_is_integer(count) && hd > 0)
         json_object_set_new(dict, "partial_rotary_factor",
                             davit_tree_real(json_number_value(count) / hd));
     return dict;

@@ -96,7 +96,7 @@ static bool is_neutral(const json_t *value, Neutral neutral)
 static bool was_read(const davit_config *config, const char *key)
 {
     for (guint i = 0; i < config->symbols->len; i++) {
-        const DavitSymbol *symbol = g_ptr_array_index(config->symbols, i);
+        DavitSymbol *symbol = g_ptr_array_index(config->symbols, i);
         const char *spellings = config->settings->keys ? symbol->row.gguf : symbol->row.json;
         g_auto(GStrv) names = g_strsplit(spellings ? spellings : "", "|", -1);
 
@@ -124,14 +124,15 @@ static int32_t refuse(const davit_config *config, const char *key, const json_t 
                                    "plugin does not know it"});
 }
 
-static int32_t check_key(const davit_config *config, const char *key, const json_t *value,
-                         DavitReport *report)
+/* @key as it is in the file, @name without the architecture's prefix. */
+static int32_t check_key(const davit_config *config, const char *key, const char *name,
+                         const json_t *value, DavitReport *report)
 {
     int32_t status = DAVIT_OK;
 
     for (size_t i = 0; i < G_N_ELEMENTS(watched); i++)
-        if (g_pattern_match_simple(watched[i].glob, key) &&
-            !is_neutral(value, watched[i].neutral) && !was_read(config, key))
+        if (g_pattern_match_simple(watched[i].glob, name) &&
+            !is_neutral(value, watched[i].neutral) && !was_read(config, name))
             status = refuse(config, key, value, report);
     return status;
 }
@@ -167,7 +168,7 @@ int32_t davit_config_check_unread(const davit_config *config, DavitReport *repor
                 continue;
             name = key + strlen(prefix);
         }
-        s = check_key(config, name, value, report);
+        s = check_key(config, key, name, value, report);
         status = status == DAVIT_OK ? s : status;
     }
     if (davit_report_count(config->mistakes) > 0) {
