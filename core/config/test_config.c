@@ -118,9 +118,11 @@ static void test_not_an_object(void)
 
 static void test_python_dialect(void)
 {
-    g_auto(Bound) b = bind_json("{" SIZES ",\"time_step_limit\":[0.0,Infinity],\"x\":NaN}");
+    g_auto(Bound) b = bind_json("{" SIZES ",\"time_step_limit\":[0.0,Infinity],\"x\":NaN,\"y\":2}");
 
     g_assert_nonnull(b.config); /* nobody reads them */
+    g_assert_cmpint(json_integer_value(json_object_get(davit_settings_json(b.settings), "y")), ==,
+                    2); /* what follows a non-finite number is its neighbour */
     g_assert_cmpuint(davit_report_count(b.report), ==, 0);
 }
 

@@ -55,8 +55,9 @@ static json_t *value_of(const davit_json_event *event)
     }
 }
 
-/* Hang @value (owned) where the cursor is, and go into it if it is a container. */
-static void add_value(Builder *b, json_t *value)
+/* Hang @value (owned) where the cursor is, and go into it if the text @opens it (a
+ * non-finite number is an object too, but no open one). */
+static void add_value(Builder *b, json_t *value, bool opens)
 {
     if (b->depth == 0) {
         b->root = value;
@@ -70,7 +71,7 @@ static void add_value(Builder *b, json_t *value)
             json_array_append_new(level->value, value);
         }
     }
-    if (json_is_object(value) || json_is_array(value)) {
+    if (opens) {
         g_assert(b->depth < G_N_ELEMENTS(b->stack)); /* the reader bounds its depth */
         b->stack[b->depth++] = (Level){.value = value};
     }
@@ -99,7 +100,8 @@ static int32_t step(Builder *b, DavitJsonReader *reader, bool *done)
     default:
         value = value_of(&event);
         /* Jansson refuses strings that are not UTF-8; the reader let none through. */
-        add_value(b, value ? value : json_null());
+        add_value(b, value ? value : json_null(),
+                  event.type == DAVIT_JSON_OBJECT || event.type == DAVIT_JSON_ARRAY);
     }
     return DAVIT_OK;
 }
