@@ -3,6 +3,7 @@
  * it. Escaping is in escape.c. */
 #include "base/report.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define MAX_FIELD 200  /* bytes of subject, expected, found */
@@ -10,7 +11,7 @@
 #define MAX_NAME  200  /* bytes of stage and who */
 
 struct DavitReport {
-    GMutex lock;
+    pthread_mutex_t lock; /* not GMutex: the thread sanitizer cannot see into GLib */
     GPtrArray *records; /* DavitRecord, owned */
     GPtrArray *texts;   /* char *, owned: what davit_report_text made */
 };
@@ -102,7 +103,7 @@ DavitReport *davit_report_new(void)
 {
     DavitReport *report = g_new0(DavitReport, 1);
 
-    g_mutex_init(&report->lock);
+    pthread_mutex_init(&report->lock, NULL);
     report->records = g_ptr_array_new_with_free_func(record_free);
     report->texts = g_ptr_array_new_with_free_func(g_free);
     return report;
@@ -114,7 +115,7 @@ void davit_report_free(DavitReport *report)
         return;
     g_ptr_array_unref(report->records);
     g_ptr_array_unref(report->texts);
-    g_mutex_clear(&report->lock);
+    pthread_mutex_destroy(&report->lock);
     g_free(report);
 }
 
@@ -138,9 +139,9 @@ int32_t davit_report_add(DavitReport *report, const DavitFinding *finding)
     r->message = keep(finding->message ? finding->message : code_sentence(r->code), MAX_TEXT);
     r->hint = keep(finding->hint, MAX_TEXT);
 
-    g_mutex_lock(&report->lock);
+    pthread_mutex_lock(&report->lock);
     g_ptr_array_add(report->records, r);
-    g_mutex_unlock(&report->lock);
+    pthread_mutex_unlock(&report->lock);
     return status;
 }
 
@@ -153,32 +154,33 @@ const char *davit_report_text(DavitReport *report, const char *format, ...)
     text = g_strdup_vprintf(format, args);
     va_end(args);
 
-    g_mutex_lock(&report->lock);
+    pthread_mutex_lock(&report->lock);
     g_ptr_array_add(report->texts, text);
-    g_mutex_unlock(&report->lock);
+    pthread_mutex_unlock(&report->lock);
     return text;
 }
 
 size_t davit_report_count(const DavitReport *report)
 {
-    GMutex *lock = (GMutex *)(uintptr_t)&report->lock; /* const for callers, not for us */
+    /* const for callers, not for us */
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&report->lock;
     size_t n;
 
-    g_mutex_lock(lock);
+    pthread_mutex_lock(lock);
     n = report->records->len;
-    g_mutex_unlock(lock);
+    pthread_mutex_unlock(lock);
     return n;
 }
 
 const DavitRecord *davit_report_get(const DavitReport *report, size_t index)
 {
-    GMutex *lock = (GMutex *)(uintptr_t)&report->lock;
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&report->lock;
     const DavitRecord *r;
 
-    g_mutex_lock(lock);
+    pthread_mutex_lock(lock);
     g_assert(index < report->records->len);
     r = g_ptr_array_index(report->records, index);
-    g_mutex_unlock(lock);
+    pthread_mutex_unlock(lock);
     return r;
 }
 
@@ -208,18 +210,18 @@ void davit_report_append(DavitReport *report, const DavitReport *from)
     for (size_t i = 0; i < n; i++) {
         DavitRecord *copy = record_copy(davit_report_get(from, i));
 
-        g_mutex_lock(&report->lock);
+        pthread_mutex_lock(&report->lock);
         g_ptr_array_add(report->records, copy);
-        g_mutex_unlock(&report->lock);
+        pthread_mutex_unlock(&report->lock);
     }
 }
 
 void davit_report_truncate(DavitReport *report, size_t count)
 {
-    g_mutex_lock(&report->lock);
+    pthread_mutex_lock(&report->lock);
     if (count < report->records->len)
         g_ptr_array_set_size(report->records, (int)count);
-    g_mutex_unlock(&report->lock);
+    pthread_mutex_unlock(&report->lock);
 }
 
 /* ---- output ---- */
@@ -325,7 +327,7 @@ static void stamp_status(DavitSink *sink, int32_t status)
 {
     GPtrArray *records = sink->report->records;
 
-    g_mutex_lock(&sink->report->lock);
+    pthread_mutex_lock(&sink->report->lock);
     for (size_t i = sink->first; i < records->len; i++) {
         DavitRecord *r = g_ptr_array_index(records, i);
 
@@ -333,7 +335,7 @@ static void stamp_status(DavitSink *sink, int32_t status)
             g_strcmp0(r->stage, sink->stage) == 0)
             r->status = status;
     }
-    g_mutex_unlock(&sink->report->lock);
+    pthread_mutex_unlock(&sink->report->lock);
 }
 
 int32_t davit_sink_done(DavitSink *sink, int32_t status)

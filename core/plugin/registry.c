@@ -2,6 +2,7 @@
  * The registry: builds the lists once, then answers from them. */
 #include "plugin/registry.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "plugin/shadow.h"
 
 /* Loading touches state of the whole process, so one lock serves all registries. */
-static GMutex load_lock;
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *davit_state_name(DavitState state)
 {
@@ -198,9 +199,9 @@ void davit_registry_free(DavitRegistry *registry)
 {
     if (!registry)
         return;
-    g_mutex_lock(&load_lock);
+    pthread_mutex_lock(&load_lock);
     davit_load_shutdown(registry);
-    g_mutex_unlock(&load_lock);
+    pthread_mutex_unlock(&load_lock);
     for (size_t i = 0; i < DAVIT_N_KINDS; i++)
         g_ptr_array_unref(registry->by_kind[i]);
     g_ptr_array_unref(registry->created);
@@ -272,9 +273,9 @@ int32_t davit_component_use(DavitComponent *component, const void **out_iface,
 {
     int32_t status;
 
-    g_mutex_lock(&load_lock);
+    pthread_mutex_lock(&load_lock);
     status = davit_load_component(component);
-    g_mutex_unlock(&load_lock);
+    pthread_mutex_unlock(&load_lock);
     if (status) {
         explain(component, status, report);
         return status;
