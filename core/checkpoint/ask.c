@@ -17,6 +17,10 @@ void davit_asked_free(void *p)
     g_free(asked);
 }
 
+/* An acceptance below this is a guess by name: a refusal of somebody who knows the bytes
+ * counts for more. */
+#define SURE 200u
+
 /* Answers to one question. */
 typedef struct Round {
     DavitCheckpoint *ckpt;
@@ -25,6 +29,7 @@ typedef struct Round {
     const DavitFormat *best;
     DavitAsked *best_answer;
     DavitAsked *final;    /* a refusal that ends it */
+    bool refused;         /* somebody knows the bytes and refuses */
     DavitAsked *partial;  /* accepts, but not for all purposes */
     char best_entry[NAME_MAX + 1];
 } Round;
@@ -102,6 +107,7 @@ static void ask_one(Round *round, const DavitFormat *format, const davit_probe_i
         take_accept(round, format, answer, in);
     else if (answer->verdict == DAVIT_REFUSE)
         davit_sink_done(&sink, status ? status : status_of(answer->records));
+    round->refused = round->refused || answer->verdict == DAVIT_REFUSE;
     if (answer->verdict == DAVIT_REFUSE && (verdict.flags & DAVIT_REFUSAL_FINAL))
         round->final = answer;
 }
@@ -138,8 +144,8 @@ static void report_declined(const Round *round, const davit_probe_in *in, bool r
                                      .status = refused ? DAVIT_OK : DAVIT_E_UNSUPPORTED,
                                      .stage = "probe",
                                      .subject = round->subject,
-                                     .expected = "a file of a known format",
-                                     .found = head,
+                                     .expected = refused ? NULL : "a file of a known format",
+                                     .found = refused ? NULL : head,
                                      .message = refused ? "the other formats declined it"
                                                         : "no format recognises it",
                                      .hint = who->len ? who->str : NULL});
@@ -201,7 +207,7 @@ static const DavitFormat *ask(Round *round, const davit_probe_in *in, DavitRepor
         davit_report_append(report, round->final->records);
         return NULL;
     }
-    if (!round->best) {
+    if (!round->best || (round->refused && round->best_answer->score < SURE)) {
         report_nobody(round, in, report);
         return NULL;
     }

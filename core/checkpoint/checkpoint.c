@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "checkpoint/checkpoint_private.h"
 
 /* ---- making and freeing ---- */
@@ -44,6 +45,8 @@ static GArray *load_formats(DavitRegistry *registry, DavitReport *report)
     const GPtrArray *components = davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT);
     GArray *formats = g_array_new(FALSE, FALSE, sizeof(DavitFormat));
 
+    /* Names the suites that formats ask the host for, so that a static link has them. */
+    g_assert(davit_json_suite_get() && davit_io_suite_get());
     for (guint i = 0; i < components->len; i++) {
         DavitComponent *component = g_ptr_array_index(components, i);
         DavitFormat format = {.id = component->id, .capability = component->capability};
@@ -76,10 +79,11 @@ static bool open_set(DavitCheckpoint *ckpt, const char *entry, DavitReport *repo
     const bool opened = davit_set_open(ckpt, entry, report);
 
     davit_settle_tensors(ckpt, report);
-    if (opened)
-        davit_settle_set(ckpt, report);
+    if (!opened)
+        return false;
+    davit_settle_set(ckpt, report);
     davit_settle_strays(ckpt, report);
-    return opened;
+    return true;
 }
 
 /* Errors that @report got since @before. */

@@ -158,7 +158,7 @@ bool davit_set_open(DavitCheckpoint *ckpt, const char *entry_name, DavitReport *
         if (!placed && strcmp(file, entry->name) == 0) {
             g_ptr_array_add(ckpt->parts, entry);
             placed = true;
-        } else if (!davit_model_path_has(&ckpt->path, file)) {
+        } else if (!strchr(file, '/') && !davit_model_path_has(&ckpt->path, file)) {
             report_missing(&missing, entry, file);
         } else if (!open_shard(ckpt, entry, file, report)) {
             ok = false;

@@ -112,6 +112,11 @@ static void report_broken(const DavitCheckpoint *ckpt, const DavitRef *ref,
                                                   "does not hold"});
 }
 
+static bool lies_in(const DavitCheckpoint *ckpt, const davit_tensor_info *t, const char *file)
+{
+    return strcmp(get_part(ckpt, t->file)->name, file) == 0;
+}
+
 /* Both lists are sorted by name: one walk. Doubles in @ckpt->tensors are reported already. */
 static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *report)
 {
@@ -129,8 +134,9 @@ static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *
         while (at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) < 0)
             report_stray(ckpt, &ckpt->tensors[at++], &strays);
         for (; at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) == 0; at++)
-            t = &ckpt->tensors[at];
-        if (!t || strcmp(get_part(ckpt, t->file)->name, ref->file) != 0)
+            if (!t || lies_in(ckpt, &ckpt->tensors[at], ref->file))
+                t = &ckpt->tensors[at];
+        if (!t || !lies_in(ckpt, t, ref->file))
             report_broken(ckpt, ref, t, &broken);
     }
     while (at < ckpt->n_tensors)
@@ -234,6 +240,14 @@ static const DavitFormat *format_of_name(const DavitCheckpoint *ckpt, const char
     return NULL;
 }
 
+/* Files that are known to lie beside a model on purpose: the original one-file layout, the
+ * projector of a multimodal GGUF, an adapter. A second set of weights is not. */
+static bool is_companion(const char *name)
+{
+    return g_str_has_prefix(name, "consolidated") || g_str_has_prefix(name, "mmproj") ||
+           g_str_has_prefix(name, "adapter_");
+}
+
 void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
 {
     DavitMany strays = {.report = report};
@@ -244,16 +258,13 @@ void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
     for (guint i = 0; i < ckpt->path.names->len; i++) {
         const char *name = g_ptr_array_index(ckpt->path.names, i);
         const DavitFormat *format = format_of_name(ckpt, name);
-        const bool same = format && format == get_part(ckpt, 0)->format;
+        const bool same = format && format == get_part(ckpt, 0)->format && !is_companion(name);
 
         if (!format || is_used(ckpt, name))
             continue;
-        /* The original one-file layout is a known companion, a second set is not. */
         davit_many_add(&strays,
                        &(DavitFinding){.code = DAVIT_R_STRAY_SHARD,
-                                       .severity = same && !g_str_has_prefix(name, "consolidated")
-                                                       ? DAVIT_WARNING
-                                                       : DAVIT_NOTE,
+                                       .severity = same ? DAVIT_WARNING : DAVIT_NOTE,
                                        .stage = "open",
                                        .who = format->id,
                                        .subject = name,

@@ -100,12 +100,12 @@ static int32_t read_header(gguf_open *o)
         status = gguf_u64(o, &n_tensors, "tensor count");
     if (!status)
         status = gguf_u64(o, &n_kv, "key count");
-    /* Least key: length, one byte, type, one value byte. Least tensor info: length, one byte,
-     * number of dimensions, type, offset. */
+    /* Least key: length, type, one value byte. Least tensor info: length, number of
+     * dimensions, type, offset. */
     if (!status)
-        status = check_count(o, "key count", n_kv, 8 + 1 + 4 + 1);
+        status = check_count(o, "key count", n_kv, 8 + 4 + 1);
     if (!status)
-        status = check_count(o, "tensor count", n_tensors, 8 + 1 + 4 + 4 + 8);
+        status = check_count(o, "tensor count", n_tensors, 8 + 4 + 4 + 8);
     if (!status)
         status = gguf_read_keys(o, n_kv);
     if (!status)

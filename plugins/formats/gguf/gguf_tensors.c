@@ -248,7 +248,7 @@ int32_t gguf_read_tensors(gguf_open *o, uint64_t n_tensors)
 
     if (n_tensors == 0)
         return DAVIT_OK; /* and no padding */
-    /* 25 bytes of file per info at least, checked by the caller: memory stays in proportion. */
+    /* 24 bytes of file per info at least, checked by the caller: memory stays in proportion. */
     infos = n_tensors > SIZE_MAX / sizeof *infos ? NULL
                                                  : calloc((size_t)n_tensors, sizeof *infos);
     if (!infos) {

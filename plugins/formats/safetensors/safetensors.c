@@ -18,6 +18,20 @@ int st_is(davit_span span, const char *s)
     return span.len == strlen(s) && memcmp(span.ptr, s, span.len) == 0;
 }
 
+const char *st_type_name(uint32_t type)
+{
+    static const char *const names[] = {[DAVIT_JSON_OBJECT] = "an object",
+                                        [DAVIT_JSON_ARRAY] = "an array",
+                                        [DAVIT_JSON_STRING] = "a string",
+                                        [DAVIT_JSON_INT] = "a number",
+                                        [DAVIT_JSON_REAL] = "a number",
+                                        [DAVIT_JSON_TRUE] = "true",
+                                        [DAVIT_JSON_FALSE] = "false",
+                                        [DAVIT_JSON_NULL] = "null"};
+
+    return type < sizeof names / sizeof names[0] && names[type] ? names[type] : "?";
+}
+
 int st_ends_with(const char *name, const char *suffix)
 {
     const size_t n = strlen(name);

@@ -79,6 +79,8 @@ int32_t st_find(st_open *o, davit_span subject, int32_t status, const davit_refu
 davit_span st_keep(st_open *o, davit_span span);
 uint8_t *st_alloc(st_open *o, uint64_t n);
 int32_t st_no_memory(st_open *o);
+/* "an object", "a number" ... of a JSON event's type. */
+const char *st_type_name(uint32_t type);
 int st_is(davit_span span, const char *s);
 int st_ends_with(const char *name, const char *suffix);
 /* Deliver one key; @value is copied into the reader. */

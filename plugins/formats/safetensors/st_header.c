@@ -60,14 +60,10 @@ static int is_container(const davit_json_event *event)
 static int32_t wrong_type(st_open *o, davit_span subject, const davit_json_event *event,
                           const char *expected, const char *message)
 {
-    static const char *const names[] = {"?",      "an object", "?",     "an array", "?",   "?",
-                                        "a string", "a number", "a number", "true", "false",
-                                        "null"};
-
     st_find(o, subject, DAVIT_E_CORRUPT,
             &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                              .expected = expected,
-                             .found = event->type <= DAVIT_JSON_NULL ? names[event->type] : "?",
+                             .found = st_type_name(event->type),
                              .message = message});
     return is_container(event) ? o->plugin->json->skip(o->json) : DAVIT_OK;
 }

@@ -13,11 +13,13 @@ static int32_t next(st_open *o, davit_json_event *event)
     return o->plugin->json->next(o->json, event);
 }
 
-static int32_t bad(st_open *o, const char *subject, const char *expected, const char *message)
+static int32_t bad(st_open *o, const char *subject, const char *expected, const char *found,
+                   const char *message)
 {
     return st_find(o, (davit_span){subject, strlen(subject)}, DAVIT_E_CORRUPT,
                    &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                                     .expected = expected,
+                                    .found = found,
                                     .message = message});
 }
 
@@ -31,7 +33,8 @@ static int32_t read_metadata(st_open *o)
     if (status || event.type == DAVIT_JSON_NULL)
         return status;
     if (event.type != DAVIT_JSON_OBJECT)
-        return bad(o, "metadata", "an object", "the index's metadata is not an object");
+        return bad(o, "metadata", "an object", st_type_name(event.type),
+                   "the index's metadata is not an object");
     for (;;) {
         status = next(o, &event);
         if (status || event.type == DAVIT_JSON_OBJECT_END)
@@ -58,7 +61,8 @@ static int32_t read_map(st_open *o)
     if (status)
         return status;
     if (event.type != DAVIT_JSON_OBJECT)
-        return bad(o, "weight_map", "an object", "the index's weight_map is not an object");
+        return bad(o, "weight_map", "an object", st_type_name(event.type),
+                   "the index's weight_map is not an object");
     for (;;) {
         status = next(o, &event);
         if (status || event.type == DAVIT_JSON_OBJECT_END)
@@ -73,6 +77,7 @@ static int32_t read_map(st_open *o)
             return st_find(o, tensor, DAVIT_E_CORRUPT,
                            &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                                             .expected = "a file name",
+                                            .found = st_type_name(event.type),
                                             .message = "weight_map gives no file name for it"});
         const davit_shard_ref ref = {.struct_size = DAVIT_END(davit_shard_ref, tensor),
                                      .file = event.text,
@@ -92,7 +97,7 @@ static int32_t read_top(st_open *o)
     if (status)
         return status;
     if (event.type != DAVIT_JSON_OBJECT)
-        return bad(o, o->name, "an object", "the index is not an object");
+        return bad(o, o->name, "an object", st_type_name(event.type), "the index is not an object");
     for (;;) {
         status = next(o, &event);
         if (status)
@@ -111,7 +116,7 @@ static int32_t read_top(st_open *o)
             return status;
     }
     if (!has_map)
-        return bad(o, o->name, "weight_map", "the index has no weight_map");
+        return bad(o, o->name, "weight_map", "nothing", "the index has no weight_map");
     return next(o, &event);
 }
 

@@ -155,12 +155,15 @@ int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off, uint64_t
 
         check_size(o, t);
         check_start(o, t, covered);
-        check_inside(o, t, data_bytes);
         if (t->end > covered)
             covered = t->end;
     }
-    /* One cause, one record: the rest follows from what was found above. */
+    /* One unbroken run: it is as long as the data, or one record says which is too short.
+     * Otherwise each range stands for itself. */
     if (!o->status)
         check_cover(o, covered, data_off, data_bytes);
+    else
+        for (uint64_t i = 0; i < table->n; i++)
+            check_inside(o, &table->tensors[i], data_bytes);
     return o->status ? o->status : deliver(o, table, data_off);
 }
