@@ -312,8 +312,8 @@ const davit_arch_iface test_arch = {
 
 /* ---- kernels ---- */
 
-static void run_nothing(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                        uint32_t worker, void *queue)
+void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                      uint32_t worker, void *queue)
 {
     (void)call;
     (void)phase;
@@ -323,32 +323,31 @@ static void run_nothing(const davit_call *call, uint32_t phase, uint64_t first, 
     (void)queue;
 }
 
-static uint64_t state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
-                           const davit_sink *sink)
+uint64_t test_state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
+                         const davit_sink *sink)
 {
     (void)self;
     (void)sink;
-    return spec->n_heads * (spec->k_dim + spec->v_dim) * 4 * block_tokens;
+    return spec->n_heads * (spec->k_dim + spec->v_dim) * block_tokens *
+           (strcmp(spec->dtype, "f16/1") == 0 ? 2 : 4);
 }
 
-#define ENTRY(op_, layouts_)                                                              \
-    &(const davit_kernel_entry)                                                           \
-    {                                                                                     \
-        .struct_size = DAVIT_END(davit_kernel_entry, run), .op = op_, .name = "test " op_, \
-        .layouts = layouts_, .attr_size = sizeof(davit_attn_attr), .score = 100,          \
-        .run = run_nothing                                                                \
-    }
+static const davit_kernel_entry plain[] = {
+    TEST_ENTRY(DAVIT_OP_EMBED, "embed", "f32/1|bf16/1|f16/1", 100),
+    TEST_ENTRY(DAVIT_OP_LINEAR, "linear", "f32/1|bf16/1|f16/1", 100),
+    TEST_ENTRY(DAVIT_OP_RMSNORM, "rmsnorm", NULL, 100),
+    TEST_ENTRY(DAVIT_OP_KV_APPEND, "kv_append", NULL, 100),
+    TEST_ENTRY(DAVIT_OP_ATTN, "attn", NULL, 100),
+    TEST_ENTRY(DAVIT_OP_GATHER_ROWS, "gather_rows", NULL, 100),
+};
 
 static const davit_kernel_entry *const entries[] = {
-    ENTRY(DAVIT_OP_EMBED, "f32/1|bf16/1|f16/1"), ENTRY(DAVIT_OP_LINEAR, "f32/1|bf16/1|f16/1"),
-    ENTRY(DAVIT_OP_RMSNORM, NULL),               ENTRY(DAVIT_OP_KV_APPEND, NULL),
-    ENTRY(DAVIT_OP_ATTN, NULL),                  ENTRY(DAVIT_OP_GATHER_ROWS, NULL),
-    NULL,
+    &plain[0], &plain[1], &plain[2], &plain[3], &plain[4], &plain[5], NULL,
 };
 
 const davit_kernels_iface test_kernels = {
     .struct_size = DAVIT_END(davit_kernels_iface, state_size),
     .device = "cpu",
     .entries = entries,
-    .state_size = state_size,
+    .state_size = test_state_size,
 };

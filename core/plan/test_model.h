@@ -46,7 +46,19 @@ extern const davit_arch_iface test_arch;
 /* Kernels for the ops that the forward uses: take anything plain, do nothing. */
 extern const davit_kernels_iface test_kernels;
 
-/* Replace the model's kernels. */
+/* Parts for kernels tables of a test's own. */
+void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                      uint32_t worker, void *queue);
+uint64_t test_state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
+                         const davit_sink *sink); /* float32 and float16 */
+#define TEST_ENTRY(op_, name_, layouts_, score_)                                          \
+    {                                                                                     \
+        .struct_size = DAVIT_END(davit_kernel_entry, run), .op = op_, .name = name_,      \
+        .layouts = layouts_, .attr_size = sizeof(davit_attn_attr), .score = score_,       \
+        .run = test_run_nothing                                                           \
+    }
+
+/* Replace the model's kernels, or add to them. */
 void test_model_kernels(TestModel *model, const char *id, const davit_kernels_iface *iface,
                         bool append);
 
