@@ -4,6 +4,7 @@
 #include "cpu.h"
 
 #include "kv.h"
+#include "layers.h"
 #include "linear.h"
 
 static const davit_kernel_entry *const entries[] = {
@@ -22,6 +23,15 @@ static const davit_kernel_entry *const entries[] = {
     &cpu_moe_route_scalar,
     &cpu_moe_ffn_scalar,
     &cpu_gather_rows_scalar,
+    &cpu_add_avx2_entry,
+    &cpu_scale_avx2_entry,
+    &cpu_softcap_avx2_entry,
+    &cpu_act_avx2_entry,
+    &cpu_glu_avx2_entry,
+    &cpu_rmsnorm_avx2_entry,
+    &cpu_layernorm_avx2_entry,
+    &cpu_rope_avx2_entry,
+    &cpu_attn_avx2_entry,
     CPU_LINEAR_ENTRIES
     NULL,
 };
