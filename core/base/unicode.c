@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NFC (Unicode Standard Annex 15) and lower case over the generated tables.
+ */
+#include "base/unicode.h"
+
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+#include "base/unicode_tables.h"
+
+/* Hangul syllables are composed by arithmetic: Unicode Standard 3.12. */
+#define S_BASE  0xac00u
+#define L_BASE  0x1100u
+#define V_BASE  0x1161u
+#define T_BASE  0x11a7u
+#define L_COUNT 19u
+#define V_COUNT 21u
+#define T_COUNT 28u
+#define S_COUNT (L_COUNT * V_COUNT * T_COUNT)
+
+/* A decomposed character. */
+typedef struct Mark {
+    uint32_t cp;
+    uint32_t ccc;
+} Mark;
+
+static const DavitNfcRecord *find_record(uint32_t cp)
+{
+    return &davit_nfc_records[davit_nfc_blocks[davit_nfc_index[cp >> 7] * 128u + (cp & 127)]];
+}
+
+static bool is_busy(uint32_t cp)
+{
+    return cp >= 0x300 && find_record(cp)->busy;
+}
+
+/* Offset of the first busy character, or @len. */
+static size_t find_busy(const char *text, size_t len, size_t off)
+{
+    while (off < len) {
+        uint32_t n = 1;
+
+        /* U+0300 is the first busy one and starts with the byte 0xcc. */
+        if ((unsigned char)text[off] >= 0xcc &&
+            is_busy(davit_ucd_decode(text, len, off, &n)))
+            return off;
+        off += n;
+    }
+    return len;
+}
+
+bool davit_nfc_is_plain(const char *text, size_t len)
+{
+    return find_busy(text, len, 0) == len;
+}
+
+static void append_mark(GArray *marks, uint32_t cp)
+{
+    const Mark mark = {cp, find_record(cp)->ccc};
+
+    g_array_append_val(marks, mark);
+}
+
+static void decompose(GArray *marks, uint32_t cp)
+{
+    const DavitNfcRecord *record = find_record(cp);
+
+    if (cp >= S_BASE && cp < S_BASE + S_COUNT) {
+        const uint32_t s = cp - S_BASE;
+
+        append_mark(marks, L_BASE + s / (V_COUNT * T_COUNT));
+        append_mark(marks, V_BASE + s % (V_COUNT * T_COUNT) / T_COUNT);
+        if (s % T_COUNT)
+            append_mark(marks, T_BASE + s % T_COUNT);
+        return;
+    }
+    if (record->n == 0)
+        append_mark(marks, cp);
+    for (uint32_t i = 0; i < record->n; i++)
+        append_mark(marks, davit_nfc_pool[record->off + i]);
+}
+
+/* Sort each run of marks by class, keeping the order within a class. Counting sort, so that
+ * a hostile run of a million marks stays linear. */
+static void order_marks(GArray *marks, GArray *scratch)
+{
+    Mark *m = (Mark *)(void *)marks->data;
+
+    for (guint i = 0; i < marks->len;) {
+        guint end = i + 1, count[257] = {0};
+
+        if (m[i].ccc == 0) {
+            i++;
+            continue;
+        }
+        while (end < marks->len && m[end].ccc != 0)
+            end++;
+        for (guint k = i; k < end; k++)
+            count[m[k].ccc + 1]++;
+        for (guint c = 1; c < 257; c++)
+            count[c] += count[c - 1];
+        g_array_set_size(scratch, end - i);
+        for (guint k = i; k < end; k++)
+            g_array_index(scratch, Mark, count[m[k].ccc]++) = m[k];
+        memcpy(m + i, scratch->data, (end - i) * sizeof *m);
+        i = end;
+    }
+}
+
+/* The character that @a and @b join to, or 0. */
+static uint32_t join_pair(uint32_t a, uint32_t b)
+{
+    uint32_t low = 0, high = davit_nfc_n_pairs;
+
+    if (a >= L_BASE && a < L_BASE + L_COUNT && b >= V_BASE && b < V_BASE + V_COUNT)
+        return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
+    if (a >= S_BASE && a < S_BASE + S_COUNT && (a - S_BASE) % T_COUNT == 0 && b > T_BASE &&
+        b < T_BASE + T_COUNT)
+        return a + (b - T_BASE);
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        const DavitNfcPair *p = &davit_nfc_pairs[mid];
+
+        if (p->first < a || (p->first == a && p->second < b))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < davit_nfc_n_pairs && davit_nfc_pairs[low].first == a &&
+        davit_nfc_pairs[low].second == b)
+        return davit_nfc_pairs[low].joined;
+    return 0;
+}
+
+/* Join in place; returns the new length. A character is blocked from the starter by one of
+ * its own class or a starter in between. */
+static guint compose(Mark *m, guint n)
+{
+    guint out = 0, starter = 0;
+    bool have_starter = false;
+    uint32_t last = 0;
+
+    for (guint i = 0; i < n; i++) {
+        if (have_starter && (out == starter + 1 || last < m[i].ccc)) {
+            const uint32_t joined = join_pair(m[starter].cp, m[i].cp);
+
+            if (joined) {
+                m[starter].cp = joined;
+                continue;
+            }
+        }
+        if (m[i].ccc == 0) {
+            have_starter = true;
+            starter = out;
+        }
+        last = m[i].ccc;
+        m[out++] = m[i];
+    }
+    return out;
+}
+
+void davit_nfc_append(GString *out, const char *text, size_t len)
+{
+    g_autoptr(GArray) marks = NULL;
+    g_autoptr(GArray) scratch = NULL;
+    size_t done = 0, busy = find_busy(text, len, 0);
+
+    while (busy < len) {
+        /* The plain character before is the starter that the busy ones may join. */
+        size_t start = busy > done ? (size_t)davit_ucd_back(text, busy) : busy;
+        size_t at = start;
+        uint32_t n;
+
+        if (!marks) {
+            marks = g_array_new(FALSE, FALSE, sizeof(Mark));
+            scratch = g_array_new(FALSE, FALSE, sizeof(Mark));
+        }
+        g_array_set_size(marks, 0);
+        g_string_append_len(out, text + done, (gssize)(start - done));
+        do {
+            decompose(marks, davit_ucd_decode(text, len, at, &n));
+            at += n;
+        } while (at < len && (at <= busy || is_busy(davit_ucd_decode(text, len, at, &n))));
+        order_marks(marks, scratch);
+        n = compose((Mark *)(void *)marks->data, marks->len);
+        for (guint i = 0; i < n; i++)
+            g_string_append_unichar(out, g_array_index(marks, Mark, i).cp);
+        done = at;
+        busy = find_busy(text, len, at);
+    }
+    g_string_append_len(out, text + done, (gssize)(len - done));
+}
+
+void davit_lower_append(GString *out, const char *text, size_t len)
+{
+    for (size_t off = 0; off < len;) {
+        uint32_t n, low = 0, high = davit_lower_n;
+        const uint32_t cp = davit_ucd_decode(text, len, off, &n);
+
+        while (low < high) {
+            const uint32_t mid = low + (high - low) / 2;
+
+            if (davit_lower[mid].cp < cp)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        if (low < davit_lower_n && davit_lower[low].cp == cp) {
+            g_string_append_unichar(out, davit_lower[low].lower[0]);
+            if (davit_lower[low].lower[1])
+                g_string_append_unichar(out, davit_lower[low].lower[1]);
+        } else {
+            g_string_append_len(out, text + off, n);
+        }
+        off += n;
+    }
+}

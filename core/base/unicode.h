@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text transformations with the Unicode data that Hugging Face's tokenizers use: NFC of
+ * Unicode 9.0, lower case of its Rust standard library. GLib's are of other versions.
+ *
+ * Input is valid UTF-8 (davit_ucd_check); output is appended to a GString.
+ */
+#ifndef DAVIT_BASE_UNICODE_H
+#define DAVIT_BASE_UNICODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* True if davit_nfc_append would copy @text unchanged. May say false for such a text. */
+bool davit_nfc_is_plain(const char *text, size_t len);
+
+/* Linear in @len, however many marks follow each other. */
+void davit_nfc_append(GString *out, const char *text, size_t len);
+
+/* Character by character, no context: a final sigma is like any other. */
+void davit_lower_append(GString *out, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Byte-pair merging as Hugging Face's BPE model does it: lowest rank first, leftmost first.
+ */
+#ifndef DAVIT_TOKENIZER_BPE_H
+#define DAVIT_TOKENIZER_BPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab.h"
+
+/* One line of the merge list. */
+typedef struct DavitMerge {
+    uint32_t left, right; /* ids */
+    uint32_t rank;        /* position in the list */
+    uint32_t joined;      /* id of the two together; UINT32_MAX marks an empty slot */
+} DavitMerge;
+
+typedef struct DavitBpe {
+    const DavitVocab *vocab; /* (borrowed) */
+    DavitMerge *merges;      /* hash table by (left, right) */
+    uint64_t n_slots;        /* a power of two, at most half full */
+    uint64_t seed;
+    bool byte_level;         /* symbols are bytes, spelled in the 256 letter alphabet */
+    bool byte_fallback;      /* unknown characters become <0xNN> tokens */
+    bool fuse_unk;           /* neighbouring unknowns become one */
+    bool ignore_merges;      /* a whole piece that is a token is taken as such */
+    bool has_unk_name;       /* the file names an unknown token */
+    bool cuts;               /* long pieces may be cut before U+2581, see davit_bpe_cut */
+    int32_t unk;             /* id of the unknown token; -1 = not in the vocabulary */
+    int32_t bytes[256];      /* id of the byte's symbol or <0xNN> token, -1 = none */
+    int32_t *bmp;            /* 65536: id of a one-character token, -1 = none; not byte_level */
+    uint8_t keep[256];       /* 1: do not cut behind a character that ends with this byte */
+} DavitBpe;
+
+/* One thread's buffers. Zero-initialised = empty. */
+typedef struct DavitBpeScratch {
+    uint32_t *ids, *prev, *next; /* cap each: linked list of symbols */
+    size_t cap;
+    struct DavitBpeStep *heap;
+    size_t heap_cap;
+    uint64_t steps;
+} DavitBpeScratch;
+void davit_bpe_scratch_clear(DavitBpeScratch *scratch);
+
+/* Make room for @n_merges. Returns: false when memory is gone. */
+bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges);
+void davit_bpe_clear(DavitBpe *bpe);
+
+/* Add a merge; a pair given twice keeps the last rank. */
+void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merge);
+
+/* (borrowed) the merge of two neighbours, or NULL. */
+const DavitMerge *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
+
+/* After flags and merges: fill bytes, bmp, keep and cuts. False when memory is gone. */
+bool davit_bpe_finish(DavitBpe *bpe);
+
+/* Append the ids of one piece. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when
+ * the unknown token is needed and its name is not in the vocabulary. */
+int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
+                         size_t len, DavitIds *out);
+
+/* Next place in (from, n] where @text may be cut without changing any id. */
+size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from);
+
+/* The 256 letter alphabet of byte-level files: code point of a byte, and back (-1). */
+uint32_t davit_byte_letter(uint8_t byte);
+int32_t davit_letter_byte(uint32_t cp);
+
+#endif

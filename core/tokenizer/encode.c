@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text to ids, in the order of Hugging Face's encode: added tokens of the raw text, the
+ * normaliser, added tokens of the normalised text, the pre-tokenizer, the model; then the
+ * post-processor round all of it. Nothing is allocated per piece or id.
+ */
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+#include "tokenizer/tokenizer_private.h"
+
+/* Word cache: direct-mapped, pieces of at most 15 bytes that gave at most 3 ids. */
+#define CACHE_BITS 16
+#define CACHE_TEXT 15
+#define CACHE_IDS  3
+
+typedef struct Word {
+    uint64_t key[2]; /* the bytes, and their count in the last byte; 0 = empty */
+    int32_t ids[CACHE_IDS];
+    uint32_t n;
+} Word;
+
+/* Ends asked from a scanner in one call. */
+#define SCAN_CAP 512
+
+struct DavitEncoder {
+    const DavitTokenizer *tokenizer; /* (borrowed) */
+    Word *words;                     /* 1 << CACHE_BITS */
+    DavitBpeScratch bpe;
+    DavitNormalScratch normal;
+    GString *marked;                 /* after Metaspace or a prefix space */
+    uint64_t ends[SCAN_CAP];
+};
+
+/* One call of encode. */
+typedef struct Job {
+    DavitEncoder *encoder;
+    DavitIds *out;
+    DavitPieceFn fn; /* NULL = nobody listens */
+    void *ctx;
+    bool safe;
+} Job;
+
+DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
+{
+    DavitEncoder *encoder = g_new0(DavitEncoder, 1);
+
+    encoder->tokenizer = tokenizer;
+    encoder->words = g_new0(Word, (size_t)1 << CACHE_BITS);
+    encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};
+    encoder->marked = g_string_new(NULL);
+    return encoder;
+}
+
+void davit_encoder_free(DavitEncoder *encoder)
+{
+    if (!encoder)
+        return;
+    g_free(encoder->words);
+    davit_bpe_scratch_clear(&encoder->bpe);
+    g_string_free(encoder->normal.a, TRUE);
+    g_string_free(encoder->normal.b, TRUE);
+    g_string_free(encoder->marked, TRUE);
+    g_free(encoder);
+}
+
+uint64_t davit_encoder_steps(const DavitEncoder *encoder)
+{
+    return encoder->bpe.steps;
+}
+
+/* ---- one piece ---- */
+
+/* Up to 8 bytes as a number, zeros behind. */
+static uint64_t load_bytes(const char *p, size_t n)
+{
+    uint64_t v = 0;
+
+    if (n == 8)
+        memcpy(&v, p, 8);
+    else
+        for (size_t i = 0; i < n; i++)
+            v |= (uint64_t)(uint8_t)p[i] << (8 * i);
+    return v;
+}
+
+static Word *find_word(DavitEncoder *encoder, const char *piece, size_t len, uint64_t key[2])
+{
+    uint64_t h;
+
+    key[0] = load_bytes(piece, MIN(len, 8));
+    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | (uint64_t)len << 56;
+    h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return &encoder->words[h >> (64 - CACHE_BITS)];
+}
+
+/* Ids of a piece that no cut divides. */
+static int32_t encode_word(Job *job, const char *piece, size_t len)
+{
+    DavitEncoder *encoder = job->encoder;
+    DavitIds *out = job->out;
+    uint64_t key[2];
+    Word *word;
+    size_t before = out->n;
+    int32_t status;
+
+    if (len > CACHE_TEXT)
+        return davit_bpe_encode(&encoder->tokenizer->bpe, &encoder->bpe, piece, len, out);
+    word = find_word(encoder, piece, len, key);
+    if (word->key[0] == key[0] && word->key[1] == key[1]) {
+        if (!davit_ids_reserve(out, CACHE_IDS))
+            return DAVIT_E_LIMIT;
+        memcpy(out->ids + out->n, word->ids, sizeof word->ids);
+        out->n += word->n;
+        return DAVIT_OK;
+    }
+    status = davit_bpe_encode(&encoder->tokenizer->bpe, &encoder->bpe, piece, len, out);
+    if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
+        memcpy(word->key, key, sizeof key);
+        word->n = (uint32_t)(out->n - before);
+        memcpy(word->ids, out->ids + before, word->n * sizeof *word->ids);
+    }
+    return status;
+}
+
+static void tell(const Job *job, const char *text, size_t len, size_t before, bool added)
+{
+    const DavitPiece piece = {text, len, job->out->ids + before, job->out->n - before, added};
+
+    if (job->fn)
+        job->fn(job->ctx, &piece);
+}
+
+static int32_t encode_piece(Job *job, const char *piece, size_t len)
+{
+    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
+    const size_t before = job->out->n;
+    size_t from = 0;
+    int32_t status = DAVIT_OK;
+
+    if (!bpe->cuts)
+        status = encode_word(job, piece, len);
+    while (bpe->cuts && from < len && status == DAVIT_OK) {
+        const size_t end = davit_bpe_cut(bpe, piece, len, from);
+
+        status = encode_word(job, piece + from, end - from);
+        from = end;
+    }
+    if (status == DAVIT_OK)
+        tell(job, piece, len, before, false);
+    return status;
+}
+
+/* ---- a part between added tokens ---- */
+
+/* Spaces become marks, and one goes in front where the scheme says so. */
+static void apply_metaspace(const DavitPretok *pretok, GString *out, const char *text,
+                            size_t len, bool first)
+{
+    const bool wanted = pretok->meta == DAVIT_META_ALWAYS ||
+                        (pretok->meta == DAVIT_META_FIRST && first);
+    const bool has = text[0] == ' ' || (len >= pretok->mark_len &&
+                                        memcmp(text, pretok->mark, pretok->mark_len) == 0);
+
+    g_string_truncate(out, 0);
+    if (wanted && !has)
+        g_string_append_len(out, pretok->mark, (gssize)pretok->mark_len);
+    while (len > 0) {
+        const char *space = memchr(text, ' ', len);
+        const size_t n = space ? (size_t)(space - text) : len;
+
+        g_string_append_len(out, text, (gssize)n);
+        if (space)
+            g_string_append_len(out, pretok->mark, (gssize)pretok->mark_len);
+        text += n + (space ? 1 : 0);
+        len -= n + (space ? 1 : 0);
+    }
+}
+
+/* Cut with the plugin's scanner. An end that does not move forward is the plugin's mistake;
+ * it is taken as the end of the text, so the loop ends whatever it says. */
+static int32_t scan_text(Job *job, const char *text, size_t len)
+{
+    DavitEncoder *encoder = job->encoder;
+    const davit_tok_shape *shape = &encoder->tokenizer->pretok.shape;
+    uint64_t from = 0;
+    int32_t status = DAVIT_OK;
+
+    if (!shape->scan)
+        return encode_piece(job, text, len);
+    while (from < len && status == DAVIT_OK) {
+        const uint64_t n = shape->scan(text, len, from, encoder->ends, SCAN_CAP);
+
+        for (uint64_t i = 0; i < MIN(n, SCAN_CAP) && status == DAVIT_OK; i++) {
+            const uint64_t end = encoder->ends[i];
+
+            if (end <= from || end > len)
+                return encode_piece(job, text + from, len - from);
+            status = encode_piece(job, text + from, end - from);
+            from = end;
+        }
+        if (n == 0)
+            return encode_piece(job, text + from, len - from);
+    }
+    return status;
+}
+
+/* Pre-tokenizer and model over a normalised part. @first: it starts the whole text. */
+static int32_t encode_part(Job *job, const char *text, size_t len, bool first)
+{
+    DavitEncoder *encoder = job->encoder;
+    const DavitPretok *pretok = &encoder->tokenizer->pretok;
+
+    if (len == 0)
+        return DAVIT_OK;
+    if (pretok->meta != DAVIT_META_NONE) {
+        apply_metaspace(pretok, encoder->marked, text, len, first);
+        return scan_text(job, encoder->marked->str, encoder->marked->len);
+    }
+    if (pretok->prefix_space && text[0] != ' ') {
+        g_string_assign(encoder->marked, " ");
+        g_string_append_len(encoder->marked, text, (gssize)len);
+        return scan_text(job, encoder->marked->str, encoder->marked->len);
+    }
+    return scan_text(job, text, len);
+}
+
+/* ---- added tokens ---- */
+
+static int32_t add_token(Job *job, const DavitSplitter *splitter, const DavitPart *part)
+{
+    const size_t before = job->out->n;
+
+    if (!davit_ids_reserve(job->out, 1))
+        return DAVIT_E_LIMIT;
+    job->out->ids[job->out->n++] = part->added->id;
+    tell(job, splitter->text + part->start,
+         part->end > part->start ? part->end - part->start : 0, before, true);
+    return DAVIT_OK;
+}
+
+/* Pass 2 and on, over a raw part. */
+static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
+{
+    DavitEncoder *encoder = job->encoder;
+    const DavitTokenizer *t = encoder->tokenizer;
+    DavitSplitter splitter;
+    DavitPart part;
+    int32_t status = DAVIT_OK;
+    bool cut = false;
+
+    text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
+    davit_splitter_init(&splitter, t->normal, text, len, job->safe);
+    while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
+        status = part.added ? add_token(job, &splitter, &part)
+                            : encode_part(job, text + part.start, part.end - part.start,
+                                          first && !cut && part.start == 0);
+    }
+    return status;
+}
+
+static int32_t encode_text(Job *job, const char *text, size_t len)
+{
+    DavitSplitter splitter;
+    DavitPart part;
+    int32_t status = DAVIT_OK;
+
+    davit_splitter_init(&splitter, job->encoder->tokenizer->raw, text, len, job->safe);
+    while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
+        status = part.added ? add_token(job, &splitter, &part)
+                            : encode_raw(job, text + part.start, part.end - part.start,
+                                         part.start == 0);
+    }
+    return status;
+}
+
+/* ---- the call ---- */
+
+static int32_t append_ids(DavitIds *out, const DavitIds *more)
+{
+    if (!davit_ids_reserve(out, more->n))
+        return DAVIT_E_LIMIT;
+    if (more->n > 0)
+        memcpy(out->ids + out->n, more->ids, more->n * sizeof *more->ids);
+    out->n += more->n;
+    return DAVIT_OK;
+}
+
+static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
+{
+    const uint64_t bad = len > DAVIT_TOK_MAX_TEXT ? 0 : davit_ucd_check(text, len);
+
+    if (len > DAVIT_TOK_MAX_TEXT)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_USAGE, .status = DAVIT_E_LIMIT,
+                                    .stage = "run", .subject = "text",
+                                    .expected = "at most 1073741824 bytes",
+                                    .found = davit_report_text(report, "%zu", len),
+                                    .message = "the text is too long for one call"});
+    if (bad == len)
+        return DAVIT_OK;
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_USAGE, .status = DAVIT_E_USAGE, .stage = "run",
+                                .subject = "text", .expected = "UTF-8",
+                                .found = davit_report_text(
+                                    report, "byte 0x%02x at offset %" G_GUINT64_FORMAT,
+                                    (unsigned)(uint8_t)text[bad], bad),
+                                .message = "the text is not valid UTF-8"});
+}
+
+static int32_t refuse_status(DavitReport *report, int32_t status)
+{
+    if (status == DAVIT_E_LIMIT)
+        return davit_report_add(report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                                        .status = status, .stage = "run",
+                                                        .subject = "text",
+                                                        .message = "no memory for the ids"});
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID, .status = status,
+                                .stage = "run", .subject = "model.unk_token",
+                                .expected = "a token of the vocabulary",
+                                .message = "the text has a character that needs the unknown "
+                                           "token, which the vocabulary does not hold"});
+}
+
+static int32_t encode(Job *job, const char *text, size_t len, uint32_t flags,
+                      DavitReport *report)
+{
+    const DavitPost *post = &job->encoder->tokenizer->post;
+    const size_t before = job->out->n;
+    int32_t status = refuse_text(report, text, len);
+
+    if (status != DAVIT_OK)
+        return status;
+    job->safe = flags & DAVIT_ENCODE_SAFE;
+    if (flags & DAVIT_ENCODE_SPECIAL)
+        status = append_ids(job->out, &post->prefix);
+    if (status == DAVIT_OK)
+        status = encode_text(job, text, len);
+    if (status == DAVIT_OK && (flags & DAVIT_ENCODE_SPECIAL))
+        status = append_ids(job->out, &post->suffix);
+    if (status == DAVIT_OK)
+        return DAVIT_OK;
+    job->out->n = before;
+    return refuse_status(report, status);
+}
+
+int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,
+                     DavitIds *out, DavitReport *report)
+{
+    Job job = {.encoder = encoder, .out = out};
+
+    return encode(&job, text, len, flags, report);
+}
+
+int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,
+                            uint32_t flags, DavitPieceFn fn, void *ctx, DavitReport *report)
+{
+    DavitIds ids = {0};
+    Job job = {.encoder = encoder, .out = &ids, .fn = fn, .ctx = ctx};
+    int32_t status = encode(&job, text, len, flags & ~DAVIT_ENCODE_SPECIAL, report);
+
+    davit_ids_clear(&ids);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Parts of a tokenizer while it is read, and merges by name.
+ */
+#include <string.h>
+
+#include "tokenizer/tokenizer_private.h"
+
+static void clear_added(void *data)
+{
+    g_free(((DavitAdded *)data)->text);
+}
+
+void davit_tok_parts_init(DavitTokParts *parts, const char *subject, const char *source)
+{
+    *parts = (DavitTokParts){.subject = subject, .source = source};
+    parts->vocab = davit_vocab_new();
+    parts->merges = g_array_new(FALSE, FALSE, sizeof(DavitMerge));
+    parts->added = g_array_new(FALSE, FALSE, sizeof(DavitAdded));
+    g_array_set_clear_func(parts->added, clear_added);
+    for (int i = 0; i < DAVIT_N_SPECIALS; i++)
+        parts->specials[i] = -1;
+}
+
+void davit_tok_parts_clear(DavitTokParts *parts)
+{
+    json_decref(parts->normalizer);
+    json_decref(parts->pre_tokenizer);
+    json_decref(parts->post_processor);
+    json_decref(parts->decoder);
+    davit_vocab_free(parts->vocab);
+    g_array_free(parts->merges, TRUE);
+    g_array_free(parts->added, TRUE);
+    g_free(parts->unk);
+}
+
+int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report, const char *member,
+                          const char *expected, const char *found, const char *message)
+{
+    return davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID, .status = DAVIT_E_CORRUPT,
+                        .stage = "open",
+                        .subject = davit_report_text(report, "%s: %s", parts->subject, member),
+                        .expected = expected, .found = found, .message = message});
+}
+
+static int32_t refuse_merge(DavitTokParts *parts, DavitReport *report, const char *text,
+                            size_t len, const char *message)
+{
+    g_autofree char *found = davit_escape(text, len, 80);
+    g_autofree char *member = g_strdup_printf("merges[%u]", parts->merges->len);
+
+    return davit_tok_invalid(parts, report, member, "two tokens whose joined text is one",
+                             found, message);
+}
+
+int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
+                            const char *right, size_t right_len, DavitReport *report)
+{
+    char room[256], *joined = room;
+    const size_t len = left_len + right_len;
+    const int32_t l = davit_vocab_find(parts->vocab, left, left_len);
+    const int32_t r = davit_vocab_find(parts->vocab, right, right_len);
+    DavitMerge merge;
+    int32_t id;
+
+    if (l < 0)
+        return refuse_merge(parts, report, left, left_len, "left half is not in the vocabulary");
+    if (r < 0)
+        return refuse_merge(parts, report, right, right_len,
+                            "right half is not in the vocabulary");
+    if (len > sizeof room)
+        joined = g_malloc(len);
+    memcpy(joined, left, left_len);
+    memcpy(joined + left_len, right, right_len);
+    id = davit_vocab_find(parts->vocab, joined, len);
+    merge = (DavitMerge){(uint32_t)l, (uint32_t)r, parts->merges->len, (uint32_t)id};
+    if (id < 0)
+        refuse_merge(parts, report, joined, len, "the joined text is not in the vocabulary");
+    else
+        g_array_append_val(parts->merges, merge);
+    if (joined != room)
+        g_free(joined);
+    return id < 0 ? DAVIT_E_CORRUPT : DAVIT_OK;
+}
+
+int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,
+                                 DavitReport *report)
+{
+    const char *space = memchr(line, ' ', len);
+    size_t left_len;
+
+    if (len >= 8 && memcmp(line, "#version", 8) == 0)
+        return DAVIT_OK;
+    if (!space || memchr(space + 1, ' ', len - (size_t)(space + 1 - line)))
+        return refuse_merge(parts, report, line, len,
+                            "a merge is two tokens with one space between them");
+    left_len = (size_t)(space - line);
+    return davit_tok_add_merge(parts, line, left_len, space + 1, len - left_len - 1, report);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A tokenizer from GGUF keys. GGUF has tokens, types, scores and merges, but no normaliser,
+ * no flags of the model, no decoder: those facts come from the plugin that claims the `pre`
+ * name. Keys: ggml docs/gguf.md, section "Tokenizer".
+ */
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+#include "tokenizer/tokenizer_private.h"
+
+/* tokenizer.ggml.token_type */
+#define TYPE_UNKNOWN 2
+#define TYPE_CONTROL 3
+#define TYPE_USER    4
+
+static bool span_is(davit_span span, const char *text)
+{
+    return span.ptr && span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
+}
+
+static uint32_t read_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* The string at *off of @strings; false when its length passes the end. */
+static bool next_string(const DavitGgufStrings *strings, uint64_t *off, davit_span *out)
+{
+    const char *p = strings->bytes.ptr + *off;
+    uint64_t len;
+
+    if (strings->bytes.len - *off < 8)
+        return false;
+    len = (uint64_t)read_u32((const uint8_t *)p + 4) << 32 | read_u32((const uint8_t *)p);
+    if (len > strings->bytes.len - *off - 8)
+        return false;
+    *out = (davit_span){p + 8, len};
+    *off += 8 + len;
+    return true;
+}
+
+static int32_t invalid(const DavitTokParts *parts, DavitReport *report, const char *key,
+                       const char *expected, const char *found, const char *message)
+{
+    return davit_tok_invalid(parts, report, key, expected, found, message);
+}
+
+/* ---- tokens ---- */
+
+/* SentencePiece vocabularies spell runs of spaces with real spaces in user-defined tokens. */
+static void respell(GString *room, davit_span *text)
+{
+    for (uint64_t i = 0; i < text->len; i++) {
+        if (text->ptr[i] != ' ')
+            return;
+    }
+    g_string_truncate(room, 0);
+    for (uint64_t i = 0; i < text->len; i++)
+        g_string_append(room, "\xe2\x96\x81");
+    *text = (davit_span){room->str, room->len};
+}
+
+static void note_added(DavitTokParts *parts, davit_span text, uint64_t id, uint32_t type)
+{
+    const DavitAdded added = {g_strndup(text.ptr, text.len), text.len, (int32_t)id,
+                              type == TYPE_USER ? 0 : DAVIT_ADDED_SPECIAL};
+
+    g_array_append_val(parts->added, added);
+}
+
+static int32_t refuse_token(DavitTokParts *parts, DavitReport *report, uint64_t id,
+                            const char *message)
+{
+    g_autofree char *key = g_strdup_printf("tokenizer.ggml.tokens[%" G_GUINT64_FORMAT "]", id);
+
+    return invalid(parts, report, key, NULL, NULL, message);
+}
+
+static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool pieces,
+                           DavitReport *report)
+{
+    g_autoptr(GString) room = g_string_new(NULL);
+    uint64_t off = 0;
+    int32_t twin;
+
+    for (uint64_t id = 0; id < v->tokens.count; id++) {
+        const uint32_t type = v->types ? read_u32(v->types + 4 * id) : 1;
+        davit_span text;
+
+        if (!next_string(&v->tokens, &off, &text))
+            return refuse_token(parts, report, id, "the string runs past the array's end");
+        if (davit_ucd_check(text.ptr, text.len) != text.len)
+            return refuse_token(parts, report, id, "the token is not valid UTF-8");
+        if (pieces && type == TYPE_USER)
+            respell(room, &text);
+        if (davit_vocab_add(parts->vocab, (int64_t)id, text.ptr, text.len) !=
+            DAVIT_VOCAB_ADDED)
+            return refuse_token(parts, report, id, "too many tokens, or no memory for them");
+        if (type == TYPE_CONTROL || type == TYPE_USER || type == TYPE_UNKNOWN)
+            note_added(parts, text, id, type);
+    }
+    twin = davit_vocab_seal(parts->vocab);
+    if (twin >= 0)
+        return refuse_token(parts, report, (uint64_t)twin, "another token has the same text");
+    return twin == -1 ? DAVIT_OK : refuse_token(parts, report, 0, "no memory for the tokens");
+}
+
+static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
+                            DavitReport *report)
+{
+    const char *want = davit_report_text(report, "%" G_GUINT64_FORMAT, v->tokens.count);
+
+    if (v->tokens.count == 0)
+        return invalid(parts, report, "tokenizer.ggml.tokens", "a list of tokens", "absent",
+                       "the file has no vocabulary");
+    if (v->types && v->n_types != v->tokens.count)
+        return invalid(parts, report, "tokenizer.ggml.token_type", want,
+                       davit_report_text(report, "%" G_GUINT64_FORMAT, v->n_types),
+                       "as many types as tokens are needed");
+    if (v->scores && v->n_scores != v->tokens.count)
+        return invalid(parts, report, "tokenizer.ggml.scores", want,
+                       davit_report_text(report, "%" G_GUINT64_FORMAT, v->n_scores),
+                       "as many scores as tokens are needed");
+    return DAVIT_OK;
+}
+
+/* ---- merges ---- */
+
+static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v, DavitReport *report)
+{
+    uint64_t off = 0;
+    davit_span line;
+
+    for (uint64_t i = 0; i < v->merges.count; i++) {
+        int32_t status;
+
+        if (!next_string(&v->merges, &off, &line))
+            return invalid(parts, report, "tokenizer.ggml.merges", NULL, NULL,
+                           "a string runs past the array's end");
+        status = davit_tok_add_merge_line(parts, line.ptr, line.len, report);
+        if (status != DAVIT_OK)
+            return status;
+    }
+    return DAVIT_OK;
+}
+
+static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
+                             DavitReport *report)
+{
+    g_autofree float *scores = g_try_new(float, v->tokens.count);
+
+    if (!scores)
+        return invalid(parts, report, "tokenizer.ggml.scores", NULL, NULL, "no memory");
+    if (!v->scores && !parts->merges_by_id)
+        return invalid(parts, report, "tokenizer.ggml.scores", "scores or merges", "absent",
+                       "the vocabulary says nothing about the order of merges");
+    for (uint64_t i = 0; i < v->tokens.count; i++) {
+        const uint32_t bits = v->scores ? read_u32(v->scores + 4 * i) : 0;
+
+        if (parts->merges_by_id) {
+            scores[i] = -(float)i; /* exact up to 2^24, the limit of ids */
+            continue;
+        }
+        memcpy(&scores[i], &bits, sizeof bits);
+        if (scores[i] != scores[i])
+            return invalid(parts, report, "tokenizer.ggml.scores", "numbers", "nan",
+                           "a score is not a number");
+    }
+    return davit_tok_merges_from_scores(parts, scores, report);
+}
+
+/* ---- facts ---- */
+
+static bool fact_flag(const json_t *facts, const char *key)
+{
+    return json_is_true(json_object_get(facts, key));
+}
+
+/* The plugin's facts into @parts; GGUF's own flags win over its defaults. */
+static int32_t read_facts(DavitTokParts *parts, DavitReport *report)
+{
+    json_error_t error;
+    json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, &error);
+    const json_t *model = json_object_get(facts, "model"), *unk;
+
+    if (!facts)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_MISSING_FIELD,
+                                    .status = DAVIT_E_UNSUPPORTED, .stage = "open",
+                                    .who = parts->claim.plugin, .subject = "gguf_facts",
+                                    .expected = "a JSON object", .found = error.text,
+                                    .message = "the plugin's facts do not parse"});
+    parts->normalizer = json_incref(json_object_get(facts, "normalizer"));
+    parts->decoder = json_incref(json_object_get(facts, "decoder"));
+    parts->pre_tokenizer = json_incref(json_object_get(facts, "pre_tokenizer"));
+    if (!parts->pre_tokenizer)
+        parts->pre_tokenizer = json_loads(parts->claim.shape.pre_tokenizer, JSON_DECODE_ANY,
+                                          NULL);
+    parts->byte_fallback = fact_flag(model, "byte_fallback");
+    parts->fuse_unk = fact_flag(model, "fuse_unk");
+    parts->ignore_merges = fact_flag(model, "ignore_merges");
+    parts->merges_by_id = fact_flag(facts, "merges_by_id");
+    unk = json_object_get(model, "unk_token");
+    if (json_is_string(unk))
+        parts->unk = g_strdup(json_string_value(unk));
+    json_decref(facts);
+    return DAVIT_OK;
+}
+
+/* A post-processor that puts BOS in front and EOS behind as the flags say. */
+static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v, DavitReport *report)
+{
+    json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, NULL);
+    const bool bos = v->add_bos < 0 ? fact_flag(facts, "add_bos") : v->add_bos > 0;
+    const bool eos = v->add_eos < 0 ? fact_flag(facts, "add_eos") : v->add_eos > 0;
+    json_t *single = json_array(), *specials = json_object();
+
+    json_decref(facts);
+    if (bos && v->bos >= 0) {
+        json_array_append_new(single, json_pack("{s:{s:s}}", "SpecialToken", "id", "bos"));
+        json_object_set_new(specials, "bos", json_pack("{s:[I]}", "ids", (json_int_t)v->bos));
+    }
+    json_array_append_new(single, json_pack("{s:{s:s}}", "Sequence", "id", "A"));
+    if (eos && v->eos >= 0) {
+        json_array_append_new(single, json_pack("{s:{s:s}}", "SpecialToken", "id", "eos"));
+        json_object_set_new(specials, "eos", json_pack("{s:[I]}", "ids", (json_int_t)v->eos));
+    }
+    parts->post_processor = json_pack("{s:s,s:o,s:o}", "type", "TemplateProcessing", "single",
+                                      single, "special_tokens", specials);
+    if ((bos && v->bos < 0) || (eos && v->eos < 0))
+        return invalid(parts, report, "tokenizer.ggml.bos_token_id", "an id", "absent",
+                       "the file says to add a token that it does not name");
+    return DAVIT_OK;
+}
+
+static int32_t read_specials(DavitTokParts *parts, const DavitGgufVocab *v,
+                             DavitReport *report)
+{
+    const int64_t ids[DAVIT_N_SPECIALS] = {v->bos, v->eos, v->unk, v->pad};
+    static const char *const keys[DAVIT_N_SPECIALS] = {
+        "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+        "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id"};
+
+    for (int i = 0; i < DAVIT_N_SPECIALS; i++) {
+        if (ids[i] >= 0 && (uint64_t)ids[i] >= v->tokens.count)
+            return invalid(parts, report, keys[i],
+                           davit_report_text(report, "below %" G_GUINT64_FORMAT,
+                                             v->tokens.count),
+                           davit_report_text(report, "%" G_GINT64_FORMAT, ids[i]),
+                           "the id is not in the vocabulary");
+        parts->specials[i] = ids[i] < 0 ? -1 : (int32_t)ids[i];
+    }
+    return DAVIT_OK;
+}
+
+/* The name under which plugins claim the vocabulary: its pre name, or one of the core's own
+ * for SentencePiece vocabularies, which have no pre-tokenizer. */
+static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
+{
+    const char *name;
+
+    if (!span_is(v->model, "llama")) {
+        *out_len = v->pre.ptr ? v->pre.len : 0;
+        return v->pre.ptr ? v->pre.ptr : "";
+    }
+    if (span_is(v->arch, "gemma") || span_is(v->arch, "gemma2") || span_is(v->arch, "gemma3") ||
+        span_is(v->arch, "gemma3n"))
+        name = "@gemma";
+    else
+        name = v->add_space_prefix == 0 ? "@llama-nospace" : "@llama";
+    *out_len = strlen(name);
+    return name;
+}
+
+static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v, DavitRegistry *registry,
+                        DavitReport *report)
+{
+    const bool pieces = span_is(v->model, "llama");
+    size_t name_len;
+    const char *name = claim_name(v, &name_len);
+    int32_t status = check_counts(parts, v, report);
+
+    if (!pieces && !span_is(v->model, "gpt2"))
+        return davit_report_add(
+            report,
+            &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                            .status = DAVIT_E_UNSUPPORTED, .stage = "open",
+                            .subject = davit_report_text(report, "%s: tokenizer.ggml.model",
+                                                         parts->subject),
+                            .expected = "gpt2 or llama",
+                            .found = davit_report_text(report, "%.*s",
+                                                       (int)MIN(v->model.len, 80),
+                                                       v->model.ptr ? v->model.ptr : ""),
+                            .message = "this build does not know the tokenizer model"});
+    if (status == DAVIT_OK)
+        status = davit_shape_find_pre(registry, name, name_len, parts->subject, &parts->claim,
+                                      report);
+    if (status != DAVIT_OK)
+        return status;
+    parts->has_claim = true;
+    status = read_facts(parts, report);
+    if (status == DAVIT_OK)
+        status = read_specials(parts, v, report);
+    if (status == DAVIT_OK)
+        status = make_post(parts, v, report);
+    if (status == DAVIT_OK)
+        status = read_tokens(parts, v, pieces, report);
+    if (status == DAVIT_OK)
+        status = v->merges.count > 0 || !pieces ? read_merges(parts, v, report)
+                                                : derive_merges(parts, v, report);
+    if (status == DAVIT_OK && pieces && !parts->unk && v->unk >= 0) {
+        size_t len;
+        const char *unk = davit_vocab_text(parts->vocab, v->unk, &len);
+
+        parts->unk = g_strndup(unk ? unk : "", unk ? len : 0);
+    }
+    if (status == DAVIT_OK && strcmp(name, "@llama") == 0)
+        davit_report_add(report,
+                         &(DavitFinding){.code = DAVIT_R_ASSUMED, .severity = DAVIT_NOTE,
+                                         .stage = "open", .subject = parts->subject,
+                                         .message = "GGUF does not say whether the space in "
+                                                    "front is repeated behind special tokens; "
+                                                    "it is, as in Llama 1 and 2"});
+    return status;
+}
+
+DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab, const char *subject,
+                                          DavitRegistry *registry, DavitReport *report)
+{
+    DavitTokParts parts;
+    DavitTokenizer *tokenizer = NULL;
+
+    if (vocab->json.ptr)
+        return davit_tokenizer_from_json(vocab->json.ptr, vocab->json.len, subject, registry,
+                                         report);
+    davit_tok_parts_init(&parts, subject, "gguf");
+    if (read_all(&parts, vocab, registry, report) == DAVIT_OK)
+        tokenizer = davit_tok_build(&parts, registry, report);
+    davit_tok_parts_clear(&parts);
+    return tokenizer;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finding who claims a shape. Equal or not: a near miss only helps the message.
+ */
+#include "tokenizer/shape.h"
+
+#include <string.h>
+
+#include "tokenizer/node.h"
+
+/* Asked for each claim in registry order; true ends the walk. */
+typedef bool (*ClaimFn)(const DavitShapeClaim *claim, void *ctx);
+
+static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx, DavitReport *report)
+{
+    const GPtrArray *components = davit_registry_kind(registry, DAVIT_KIND_ID_TOKENIZER);
+
+    for (guint i = 0; i < components->len; i++) {
+        DavitComponent *component = g_ptr_array_index(components, i);
+        const davit_tokenizer_iface *iface;
+        void *self;
+
+        if (davit_component_use(component, (const void **)&iface, &self, report) != DAVIT_OK)
+            continue;
+        for (size_t k = 0; iface->shapes[k]; k++) {
+            const davit_tok_shape *shape = iface->shapes[k];
+            DavitShapeClaim claim = {.plugin = component->id};
+
+            memcpy(&claim.shape, shape, MIN(shape->struct_size, sizeof claim.shape));
+            if (claim.shape.pre_tokenizer && fn(&claim, ctx))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* (owned) the claim's own text in canonical form, NULL if it does not parse. */
+static char *claim_canonical(const DavitShapeClaim *claim)
+{
+    g_autoptr(DavitReport) scratch = davit_report_new();
+    json_t *node = json_loads(claim->shape.pre_tokenizer, JSON_DECODE_ANY, NULL);
+    char *text = node ? davit_shape_canonical(node, claim->plugin, scratch) : NULL;
+
+    json_decref(node);
+    return text;
+}
+
+/* ---- the nearest one ---- */
+
+/* Where two shapes part. */
+typedef struct Near {
+    const char *canonical;  /* the shape that was asked for */
+    DavitShapeClaim *out;
+    double score;           /* equal members, and the equal share of a string that differs */
+    DavitShapeClaim claim;  /* the best so far */
+    char *where;            /* owned: path of the first member that differs */
+    char *found, *expected; /* owned */
+} Near;
+
+static const json_t *stage_at(const json_t *shape, size_t i)
+{
+    const json_t *list = json_object_get(shape, "pretokenizers");
+
+    if (list)
+        return json_array_get(list, i);
+    return i == 0 && json_is_object(shape) ? shape : NULL;
+}
+
+/* The string inside a member: itself, or that of {"Regex": s} and {"String": s}. */
+static const char *inner_text(const json_t *value)
+{
+    const char *key;
+    json_t *inner;
+
+    if (json_is_object(value)) {
+        json_object_foreach((json_t *)(uintptr_t)value, key, inner) {
+            return json_string_value(inner);
+        }
+    }
+    return json_string_value(value);
+}
+
+static size_t common_prefix(const char *a, const char *b)
+{
+    size_t n = 0;
+
+    while (a[n] && a[n] == b[n])
+        n++;
+    while (n > 0 && ((unsigned char)a[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+/* (owned) a window of @text from a few characters before byte @at. */
+static char *window(const char *text, size_t at)
+{
+    const size_t from = at > 12 ? at - 12 : 0;
+    const char *start = g_utf8_find_prev_char(text, text + from + 1);
+
+    return g_strdup(start ? start : text);
+}
+
+static void note_difference(Near *near, char *where, const json_t *found,
+                            const json_t *expected)
+{
+    const char *a = inner_text(found), *b = inner_text(expected);
+
+    g_free(near->where);
+    g_free(near->found);
+    g_free(near->expected);
+    near->where = where;
+    if (a && b) {
+        const size_t at = common_prefix(a, b);
+
+        near->where = g_strdup_printf("%s, from byte %zu on", where, at);
+        near->found = window(a, at);
+        near->expected = window(b, at);
+        g_free(where);
+    } else {
+        near->found = json_dumps(found, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+        near->expected = json_dumps(expected, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    }
+}
+
+/* Score of two stages; remembers the first difference in *out_key (borrowed). */
+static double compare_stages(const json_t *a, const json_t *b, const char **out_key)
+{
+    double score = 0;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)b, key, value) {
+        const json_t *mine = json_object_get(a, key);
+        const char *s = inner_text(mine), *t = inner_text(value);
+
+        if (mine && json_equal(mine, value)) {
+            score += 1;
+            continue;
+        }
+        if (!*out_key || strcmp(key, "type") == 0)
+            *out_key = key;
+        if (s && t && *t)
+            score += 0.9 * (double)common_prefix(s, t) / (double)MAX(strlen(t), strlen(s));
+    }
+    return score;
+}
+
+static bool measure(const DavitShapeClaim *claim, void *ctx)
+{
+    Near *near = ctx;
+    g_autofree char *text = claim_canonical(claim);
+    json_t *a = json_loads(near->canonical, JSON_DECODE_ANY, NULL);
+    json_t *b = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    double score = 0;
+    const char *key = NULL;
+    size_t at = 0;
+
+    for (size_t i = 0; b && (stage_at(a, i) || stage_at(b, i)); i++) {
+        const char *k = NULL;
+
+        score += compare_stages(stage_at(a, i), stage_at(b, i), &k);
+        if (!stage_at(a, i) || !stage_at(b, i)) {
+            score -= 1;
+            k = "";
+        }
+        if (!key && k) {
+            key = k;
+            at = i;
+        }
+    }
+    if (key && score > near->score) {
+        const json_t *sa = stage_at(a, at), *sb = stage_at(b, at);
+
+        near->score = score;
+        near->claim = *claim;
+        note_difference(near, g_strdup_printf("stage %zu%s%s", at + 1, *key ? ", " : "", key),
+                        *key ? json_object_get(sa, key) : sa,
+                        *key ? json_object_get(sb, key) : sb);
+    }
+    json_decref(a);
+    json_decref(b);
+    return false;
+}
+
+/* ---- lookups ---- */
+
+static bool is_equal(const DavitShapeClaim *claim, void *ctx)
+{
+    Near *near = ctx;
+    g_autofree char *text = NULL;
+
+    if (strcmp(claim->shape.pre_tokenizer, near->canonical) != 0) {
+        text = claim_canonical(claim);
+        if (g_strcmp0(text, near->canonical) != 0)
+            return false;
+    }
+    *near->out = *claim;
+    return true;
+}
+
+int32_t davit_shape_find(DavitRegistry *registry, const char *canonical, const char *subject,
+                         DavitShapeClaim *out, DavitReport *report)
+{
+    Near near = {.canonical = canonical, .out = out};
+    g_autofree char *shown = NULL;
+    const char *hint;
+
+    if (walk_claims(registry, is_equal, &near, report))
+        return DAVIT_OK;
+    walk_claims(registry, measure, &near, report);
+    shown = davit_escape(canonical, strlen(canonical), 4096);
+    hint = near.where ? davit_report_text(report,
+                                          "the nearest known shape is \"%s\" of %s; it differs "
+                                          "in %s",
+                                          near.claim.shape.name, near.claim.plugin, near.where)
+                      : "install a plugin of kind tokenizer that claims this shape";
+    davit_report_add(report,
+                     &(DavitFinding){
+                         .code = DAVIT_R_PRETOKENIZER_UNKNOWN, .status = DAVIT_E_UNSUPPORTED,
+                         .stage = "open",
+                         .subject = davit_report_text(report, "%s: pre_tokenizer", subject),
+                         .found = near.found ? near.found : canonical,
+                         .expected = near.expected,
+                         .message = davit_report_text(
+                             report, "no plugin claims this pre-tokenizer: %s", shown),
+                         .hint = hint});
+    g_free(near.where);
+    g_free(near.found);
+    g_free(near.expected);
+    return DAVIT_E_UNSUPPORTED;
+}
+
+typedef struct PreQuery {
+    const char *name;
+    size_t len;
+    DavitShapeClaim *out;
+} PreQuery;
+
+static bool has_pre(const DavitShapeClaim *claim, void *ctx)
+{
+    const PreQuery *query = ctx;
+    const char *at = claim->shape.gguf_pre;
+
+    while (at && claim->shape.gguf_facts) {
+        const char *bar = strchr(at, '|');
+        const size_t len = bar ? (size_t)(bar - at) : strlen(at);
+
+        if (len == query->len && memcmp(at, query->name, len) == 0) {
+            *query->out = *claim;
+            return true;
+        }
+        at = bar ? bar + 1 : NULL;
+    }
+    return false;
+}
+
+int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t len,
+                             const char *subject, DavitShapeClaim *out, DavitReport *report)
+{
+    PreQuery query = {name, len, out};
+
+    if (walk_claims(registry, has_pre, &query, report))
+        return DAVIT_OK;
+    return davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_PRETOKENIZER_UNKNOWN, .status = DAVIT_E_UNSUPPORTED,
+                        .stage = "open",
+                        .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", subject),
+                        .expected = "a name that a tokenizer plugin claims",
+                        .found = davit_report_text(report, "%.*s", (int)MIN(len, 200), name),
+                        .message = "no plugin claims this GGUF pre-tokenizer name",
+                        .hint = "put the model's tokenizer.json beside the GGUF, or install a "
+                                "plugin that claims the name"});
+}

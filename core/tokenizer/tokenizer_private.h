@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a DavitTokenizer holds. For core/tokenizer/ only.
+ */
+#ifndef DAVIT_TOKENIZER_TOKENIZER_PRIVATE_H
+#define DAVIT_TOKENIZER_TOKENIZER_PRIVATE_H
+
+#include "tokenizer/added.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/decode.h"
+#include "tokenizer/normalize.h"
+#include "tokenizer/post.h"
+#include "tokenizer/shape.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab.h"
+
+/* When the Metaspace stage puts its mark in front. */
+typedef enum DavitMetaScheme {
+    DAVIT_META_NONE, /* no Metaspace stage */
+    DAVIT_META_ALWAYS,
+    DAVIT_META_FIRST, /* only at the start of the whole text */
+    DAVIT_META_NEVER,
+} DavitMetaScheme;
+
+/* What the core does to a part before the plugin's scanner sees it, and after. */
+typedef struct DavitPretok {
+    davit_tok_shape shape;
+    bool byte_level;    /* the model gets bytes in the 256 letter alphabet */
+    bool prefix_space;  /* ByteLevel alone with add_prefix_space */
+    DavitMetaScheme meta;
+    char mark[8];       /* Metaspace: what a space becomes */
+    size_t mark_len;
+} DavitPretok;
+
+struct DavitTokenizer {
+    DavitVocab *vocab;
+    DavitBpe bpe;
+    DavitNormalizer *normalizer;
+    DavitPretok pretok;
+    DavitPost post;
+    DavitDecodeChain decoder;
+    GPtrArray *added;      /* DavitAdded, owned, in file order, one per text */
+    GHashTable *added_ids; /* GBytes (owned) of the text to DavitAdded */
+    DavitTrie *raw, *normal; /* passes 1 and 2 */
+    uint8_t *id_flags;     /* by id: 1 added, 2 special */
+    int32_t specials[DAVIT_N_SPECIALS];
+    char *source, *family, *plugin, *canonical, *why; /* owned; for explain */
+};
+
+/* Parts of a tokenizer as its source gives them. */
+typedef struct DavitTokParts {
+    const char *subject;         /* (borrowed) file name for records */
+    const char *source;          /* "tokenizer.json" or "gguf" */
+    json_t *normalizer, *pre_tokenizer, *post_processor, *decoder; /* owned refs or NULL */
+    DavitVocab *vocab;           /* owned, sealed */
+    GArray *merges;              /* DavitMerge, owned */
+    GArray *added;               /* DavitAdded with declared ids, texts owned */
+    char *unk;                   /* owned; NULL = no unknown token */
+    bool byte_fallback, fuse_unk, ignore_merges;
+    bool merges_by_id;           /* GGUF without merges: ids give their order, not scores */
+    bool has_claim;              /* GGUF: the claim was found by its pre name */
+    DavitShapeClaim claim;
+    int32_t specials[DAVIT_N_SPECIALS];
+} DavitTokParts;
+
+void davit_tok_parts_init(DavitTokParts *parts, const char *subject, const char *source);
+void davit_tok_parts_clear(DavitTokParts *parts);
+
+/* Returns: (owned) the tokenizer; takes vocab and texts out of @parts. */
+DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
+                                DavitReport *report);
+
+/* tokenizer-invalid with a sentence; returns DAVIT_E_CORRUPT. */
+int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report, const char *member,
+                          const char *expected, const char *found, const char *message);
+
+/* Ids of @left, @right and their joined text, rank = parts->merges->len. False with a record
+ * if one of the three is not in the vocabulary. */
+int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
+                            const char *right, size_t right_len, DavitReport *report);
+
+/* "left right" of a merge list; lines that begin with "#version" are passed over. */
+int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,
+                                 DavitReport *report);
+
+/* The merge list that Hugging Face's converter makes from a SentencePiece vocabulary: all
+ * splits of every token, by falling @scores, then by lengths of the halves. */
+int32_t davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores,
+                                     DavitReport *report);
+
+#endif

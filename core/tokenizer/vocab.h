@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The token table of a model: id to text and text to id.
+ */
+#ifndef DAVIT_TOKENIZER_VOCAB_H
+#define DAVIT_TOKENIZER_VOCAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+typedef struct DavitVocab DavitVocab;
+
+typedef enum DavitVocabAdd {
+    DAVIT_VOCAB_ADDED,
+    DAVIT_VOCAB_ID_TAKEN,
+    DAVIT_VOCAB_ID_RANGE, /* negative or above DAVIT_TOK_MAX_ID */
+    DAVIT_VOCAB_TOO_LARGE, /* 2 GiB of text, or memory is gone */
+} DavitVocabAdd;
+
+DavitVocab *davit_vocab_new(void);
+void davit_vocab_free(DavitVocab *vocab); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitVocab, davit_vocab_free)
+
+/* Give @id the text @text (copied). Before seal: a token of the model. After: an id that has
+ * text but is not found by davit_vocab_find (an added token). */
+DavitVocabAdd davit_vocab_add(DavitVocab *vocab, int64_t id, const char *text, size_t len);
+
+/* Build the text to id table. Returns: -1, or an id whose text another id has too; -2 when
+ * memory is gone. */
+int32_t davit_vocab_seal(DavitVocab *vocab);
+
+size_t davit_vocab_n_ids(const DavitVocab *vocab);    /* one past the highest */
+size_t davit_vocab_n_tokens(const DavitVocab *vocab); /* tokens of the model */
+
+/* (borrowed) text of @id, NULL for holes and ids out of range. NUL-terminated too. */
+const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_len);
+
+/* Id of a token of the model, -1 = none. */
+int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len);
+
+/* 64-bit hash of @len bytes; @seed keeps file authors from choosing collisions. */
+uint64_t davit_hash_bytes(const char *bytes, size_t len, uint64_t seed);
+
+#endif

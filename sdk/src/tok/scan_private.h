@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Steps that several scanner bodies share. Offsets are bytes; @n ends the text.
+ */
+#ifndef DAVIT_TOK_SCAN_PRIVATE_H
+#define DAVIT_TOK_SCAN_PRIVATE_H
+
+#include <davit/help/scan.h>
+#include <davit/help/ucd.h>
+
+/* End of the run of characters with any of the bits @want from @off on. */
+static inline uint64_t run_of(const char *text, uint64_t n, uint64_t off, uint32_t want)
+{
+    uint32_t len;
+
+    while (davit_ucd_at(text, n, off, &len) & want)
+        off += len;
+    return off;
+}
+
+/* End of the run of characters with none of the bits @shun from @off on. */
+static inline uint64_t run_without(const char *text, uint64_t n, uint64_t off, uint32_t shun)
+{
+    uint32_t len;
+
+    while (off < n && !(davit_ucd_at(text, n, off, &len) & shun))
+        off += len;
+    return off;
+}
+
+static inline uint64_t run_of_newlines(const char *text, uint64_t n, uint64_t off,
+                                       uint32_t tail)
+{
+    while (off < n && (text[off] == '\r' || text[off] == '\n' ||
+                       (tail == DAVIT_TAIL_SLASHES && text[off] == '/')))
+        off++;
+    return off;
+}
+
+/* End of (?i:'s|'t|'re|'ve|'m|'ll|'d) at @off, or @off if it does not match. */
+static inline uint64_t match_contraction(const char *text, uint64_t n, uint64_t off)
+{
+    char a, b;
+
+    if (off >= n || text[off] != '\'' || n - off < 2)
+        return off;
+    a = (char)(text[off + 1] | 0x20);
+    if (a == 's' || a == 't' || a == 'm' || a == 'd')
+        return off + 2;
+    if (n - off < 3)
+        return off;
+    /* U+017F folds to s. */
+    if ((unsigned char)text[off + 1] == 0xc5 && (unsigned char)text[off + 2] == 0xbf)
+        return off + 3;
+    b = (char)(text[off + 2] | 0x20);
+    if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l'))
+        return off + 3;
+    return off;
+}
+
+/* End of \s*[\r\n]+ (only with @newlines), else \s+(?!\S), else \s+ at @off, where a white
+ * space character stands. */
+static inline uint64_t match_space(const char *text, uint64_t n, uint64_t off, int newlines)
+{
+    uint64_t at = off, last = off, newline = 0;
+    uint32_t len;
+
+    while (davit_ucd_at(text, n, at, &len) & DAVIT_UCD_SPACE) {
+        if (text[at] == '\r' || text[at] == '\n')
+            newline = at + 1;
+        last = at;
+        at += len;
+    }
+    if (newlines && newline)
+        return newline;
+    if (at >= n || last == off)
+        return at;
+    return last; /* the lookahead gives one character back */
+}
+
+#endif
