@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Llama and the architectures that run on its tables (README.md). */
 #include <davit/help/decoder.h>
-#include <davit/help/records.h>
 
 static const davit_config_row llama_config[] = {
     DAVIT_CONFIG_SIZES("mistral:32000, ministral:32000, seed_oss:155136, 32000", "4096",
@@ -16,12 +15,9 @@ static const davit_config_row llama_config[] = {
                                      "internlm3:32768, 2048"),
     DAVIT_CONFIG_TIE("0"),
     DAVIT_CONFIG_ACT("silu"),
-    {"window", "int", "sliding_window", "attention.sliding_window",
-     "mistral:4096, ministral:4096, cwm:8192, 0", "0", "0..4294967296"},
-    /* index 1 = windowed. Mistral windows every layer and ignores layer_types. */
-    {"windowed", "str*", "layer_types", NULL,
-     "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0", NULL,
-     "full_attention|sliding_attention"},
+    /* Mistral windows every layer */
+    DAVIT_CONFIG_WINDOW("mistral:4096, ministral:4096, cwm:8192, 0",
+                        "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0"),
     {"qkv_bias", "bool", "attention_bias|qkv_bias", NULL, "seed_oss:1, 0", NULL, NULL},
     {"o_bias", "bool", "attention_out_bias|bias", NULL, "seed_oss:0, internlm3:0, qkv_bias", NULL,
      NULL},
@@ -31,10 +27,8 @@ static const davit_config_row llama_config[] = {
 
 static const davit_slot_row llama_slots[] = {
     DAVIT_SLOTS_ENDS,
-    {"norm", "G", NULL, "H", "norm", "output_norm", "rep", "norm", 0, 0},
-    {"rope.freqs", "G", NULL, "hd/2", NULL, "rope_freqs", "rep", "f32", DAVIT_SLOT_OPTIONAL, 0},
-    {"attn.norm", "L", NULL, "H", "input_layernorm|attention_norm", "attn_norm", "rep", "norm", 0,
-     0},
+    DAVIT_SLOTS_PRE_NORMS,
+    {"rope.freqs", "G", NULL, "ceildiv(hd, 2)", NULL, "rope_freqs", "rep", "f32", DAVIT_SLOT_OPTIONAL, 0},
     DAVIT_SLOTS_ATTN_PERM,
     DAVIT_SLOT_BIAS("attn.q.bias", "qkv_bias", "nh*hd", "self_attn.q_proj.bias",
                     "attn_q.bias~perm(nh)", "col:hd", DAVIT_SLOT_ROPE),
@@ -42,10 +36,7 @@ static const davit_slot_row llama_slots[] = {
                     "attn_k.bias~perm(nkv)", "col:hd", DAVIT_SLOT_ROPE),
     DAVIT_SLOT_BIAS("attn.v.bias", "qkv_bias", "nkv*hd", "self_attn.v_proj.bias", "attn_v.bias",
                     "col:hd", 0),
-    DAVIT_SLOT_BIAS("attn.o.bias", "o_bias", "H", "self_attn.o_proj.bias", "attn_output.bias",
-                    "rep", 0),
-    {"ffn.norm", "L", NULL, "H", "post_attention_layernorm|ffn_norm", "ffn_norm", "rep", "norm",
-     0, 0},
+    DAVIT_SLOTS_O_BIAS("o_bias"),
     DAVIT_SLOTS_MLP(NULL),
     DAVIT_SLOT_BIAS("ffn.gate.bias", "mlp_bias", "I", "mlp.gate_proj.bias", "ffn_gate.bias",
                     "col", 0),
@@ -54,26 +45,6 @@ static const davit_slot_row llama_slots[] = {
                     "rep", 0),
     DAVIT_SLOTS_END,
 };
-
-static void llama_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
-{
-    int64_t layer = (int64_t)i;
-
-    if (davit_get_int(g, "windowed", layer))
-        out->window = (uint64_t)davit_get_int(g, "window", -1);
-}
-
-static int32_t llama_build(void *self, const davit_build_suite *build, davit_builder *b,
-                           const char *entry, const davit_sink *sink)
-{
-    davit_graph g = davit_graph_open(self, build, b);
-    davit_decoder d = davit_decoder_of(&g);
-
-    (void)entry;
-    (void)sink;
-    d.layer = llama_layer;
-    return davit_decoder_build(&g, &d);
-}
 
 static const davit_arch_iface llama_arch = {
     .struct_size = DAVIT_END(davit_arch_iface, build),
@@ -86,7 +57,7 @@ static const davit_arch_iface llama_arch = {
     .config_stride = sizeof(davit_config_row),
     .slots = llama_slots,
     .slot_stride = sizeof(davit_slot_row),
-    .build = llama_build,
+    .build = davit_decoder_build_plain,
 };
 
 DAVIT_COMPONENT(llama, DAVIT_KIND_ARCH, "org.davit.arch.llama",

@@ -263,3 +263,21 @@ int32_t davit_decoder_build(const davit_graph *g, const davit_decoder *d)
     g->build->output(g->b, logits);
     return DAVIT_OK;
 }
+
+void davit_decoder_window(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
+{
+    if (davit_get_int(g, "windowed", (int64_t)i))
+        out->window = (uint64_t)davit_get_int(g, "window", -1);
+}
+
+int32_t davit_decoder_build_plain(void *self, const davit_build_suite *build, davit_builder *b,
+                                  const char *entry, const davit_sink *sink)
+{
+    davit_graph g = davit_graph_open(self, build, b);
+    davit_decoder d = davit_decoder_of(&g);
+
+    (void)entry;
+    (void)sink;
+    d.layer = davit_decoder_window;
+    return davit_decoder_build(&g, &d);
+}

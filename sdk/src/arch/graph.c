@@ -2,7 +2,7 @@
  * Instance of an architecture component: the host and its config suite, nothing else. */
 #include <string.h>
 
-#include <davit/help/build.h>
+#include <davit/help/graph.h>
 #include <davit/help/records.h>
 
 typedef struct arch_self {

@@ -75,6 +75,14 @@ struct davit_decoder {
 /* n_layers, head_dim and eps from the symbols L, hd and eps; act from the symbol act. */
 davit_decoder davit_decoder_of(const davit_graph *g);
 
+/* A layer callback for tables with DAVIT_CONFIG_WINDOW: the window where `windowed` is. */
+void davit_decoder_window(const davit_graph *g, uint64_t i, davit_decoder_layer *out);
+
+/* build of an architecture whose descriptor is davit_decoder_of and nothing more, but for
+ * davit_decoder_window. */
+int32_t davit_decoder_build_plain(void *self, const davit_build_suite *build, davit_builder *b,
+                                  const char *entry, const davit_sink *sink);
+
 /* Record the whole forward. Returns DAVIT_OK; errors are sticky in the builder. */
 int32_t davit_decoder_build(const davit_graph *g, const davit_decoder *d);
 
@@ -104,6 +112,14 @@ int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t
     {"head", "G", NULL, "V,H", "lm_head|output", "output", "vocab", "lin",                 \
      DAVIT_SLOT_HEAD, 0}
 
+/* Norms of a PRE block. */
+#define DAVIT_SLOTS_PRE_NORMS                                                              \
+    {"norm", "G", NULL, "H", "norm", "output_norm", "rep", "norm", 0, 0},                  \
+    {"attn.norm", "L", NULL, "H", "input_layernorm|attention_norm", "attn_norm", "rep",    \
+     "norm", 0, 0},                                                                        \
+    {"ffn.norm", "L", NULL, "H", "post_attention_layernorm|ffn_norm", "ffn_norm", "rep",   \
+     "norm", 0, 0}
+
 /* Attention matrices in Hugging Face's names. DAVIT_SLOTS_ATTN_PERM: the GGUF converter of
  * this architecture changes the rotary row order (archs that llama.cpp calls NORM). */
 #define DAVIT_SLOTS_ATTN                                                                   \
@@ -122,6 +138,18 @@ int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t
      "lin", 0, 0},                                                                         \
     {"attn.o", "L", NULL, "H,nh*hd", "self_attn.o_proj|attention.wo", "attn_output",       \
      "row:hd", "lin", 0, 0}
+
+/* Biases of q, k, v that condition @when requires. */
+#define DAVIT_SLOTS_QKV_BIAS(when)                                                         \
+    DAVIT_SLOT_BIAS("attn.q.bias", when, "nh*hd", "self_attn.q_proj.bias", "attn_q.bias",  \
+                    "col:hd", 0),                                                          \
+    DAVIT_SLOT_BIAS("attn.k.bias", when, "nkv*hd", "self_attn.k_proj.bias", "attn_k.bias", \
+                    "col:hd", 0),                                                          \
+    DAVIT_SLOT_BIAS("attn.v.bias", when, "nkv*hd", "self_attn.v_proj.bias", "attn_v.bias", \
+                    "col:hd", 0)
+#define DAVIT_SLOTS_O_BIAS(when)                                                           \
+    DAVIT_SLOT_BIAS("attn.o.bias", when, "H", "self_attn.o_proj.bias", "attn_output.bias", \
+                    "rep", 0)
 
 /* Gated MLP where condition @when holds (NULL = everywhere). */
 #define DAVIT_SLOTS_MLP(when)                                                              \
@@ -160,6 +188,13 @@ int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t
     {"tie", "bool", "tie_word_embeddings|tie_embedding", NULL, tied, NULL, NULL}
 #define DAVIT_CONFIG_ACT(word)                                                             \
     {"act", "str", "hidden_act|hidden_activation", NULL, word, NULL, DAVIT_ACT_WORDS}
+
+/* Sliding window: tokens, and by layer: index 1 = windowed. @by_layer is an expression. */
+#define DAVIT_CONFIG_WINDOW(tokens, by_layer)                                              \
+    {"window", "int", "sliding_window", "attention.sliding_window", tokens, "0",           \
+     "0..4294967296"},                                                                     \
+    {"windowed", "str*", "layer_types", "attention.sliding_window_pattern", by_layer,      \
+     NULL, "full_attention|sliding_attention"}
 
 #define DAVIT_CONFIG_END {NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 #define DAVIT_SLOTS_END  {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpt-oss, declared only (README.md). */
+#include <davit/help/decoder.h>
+
+static const davit_config_row gpt_oss_config[] = {
+    DAVIT_CONFIG_SIZES("201088", "2880", "2880", "36", "64"),
+    DAVIT_CONFIG_HEADS("gguf:nh, 8", "64"),
+    DAVIT_CONFIG_RMS("1e-5"),
+    DAVIT_CONFIG_ROPE("150000", "131072"),
+    DAVIT_CONFIG_TIE("0"),
+    DAVIT_CONFIG_WINDOW("128", "=window > 0 && i % 2 == 0"),
+    {"E", "int", "num_local_experts|num_experts", "expert_count", "128", NULL, "1..65536"},
+    {"k", "int", "num_experts_per_tok|experts_per_token", "expert_used_count", "4", NULL, "1..E"},
+    {"bias", "bool", "attention_bias", NULL, "1", NULL, NULL},
+    DAVIT_CONFIG_END,
+};
+
+/* In one kind of file only: absent from the other. */
+#define ONE_KIND DAVIT_SLOT_OPTIONAL
+
+static const davit_slot_row gpt_oss_slots[] = {
+    DAVIT_SLOTS_ENDS,
+    {"norm", "G", NULL, "H", "norm", "output_norm", "rep", "norm", 0, 0},
+    {"attn.norm", "L", NULL, "H", "input_layernorm", "attn_norm", "rep", "norm", 0, 0},
+    DAVIT_SLOTS_ATTN,
+    DAVIT_SLOTS_QKV_BIAS("bias"),
+    DAVIT_SLOTS_O_BIAS("bias"),
+    {"attn.sinks", "L", NULL, "nh", "self_attn.sinks!", "attn_sinks", "col:1", "f32", 0, 0},
+    {"ffn.norm", "L", NULL, "H", "post_attention_layernorm", "post_attention_norm", "rep", "norm",
+     0, 0},
+    {"moe.router", "L", NULL, "E,H", "mlp.router", "ffn_gate_inp", "rep", "lin", 0, 0},
+    {"moe.router.bias", "L", NULL, "E", "mlp.router.bias", "ffn_gate_inp.bias", "rep", "f32", 0,
+     0},
+    {"moe.gate_up", "L", NULL, "E,2*I,H", "mlp.experts.gate_up_proj!#T", NULL, "exp", "exp",
+     ONE_KIND, 0},
+    {"moe.gate_up.bias", "L", NULL, "E,2*I", "mlp.experts.gate_up_proj_bias!", NULL, "exp", "lin",
+     ONE_KIND, 0},
+    {"moe.gate", "L", NULL, "E,I,H", NULL, "ffn_gate_exps", "exp", "exp", ONE_KIND, 0},
+    {"moe.gate.bias", "L", NULL, "E,I", NULL, "ffn_gate_exps.bias", "exp", "lin", ONE_KIND, 0},
+    {"moe.up", "L", NULL, "E,I,H", NULL, "ffn_up_exps", "exp", "exp", ONE_KIND, 0},
+    {"moe.up.bias", "L", NULL, "E,I", NULL, "ffn_up_exps.bias", "exp", "lin", ONE_KIND, 0},
+    {"moe.down", "L", NULL, "E,H,I", "mlp.experts.down_proj!#T", "ffn_down_exps", "exp", "exp",
+     0, 0},
+    {"moe.down.bias", "L", NULL, "E,H", "mlp.experts.down_proj_bias!", "ffn_down_exps.bias", "exp",
+     "lin", 0, 0},
+    DAVIT_SLOTS_END,
+};
+
+static const davit_arch_iface gpt_oss_arch = {
+    .struct_size = DAVIT_END(davit_arch_iface, build),
+    .hf = "GptOssForCausalLM",
+    .model_types = "gpt_oss",
+    .gguf = "gpt-oss",
+    .config = gpt_oss_config,
+    .config_stride = sizeof(davit_config_row),
+    .slots = gpt_oss_slots,
+    .slot_stride = sizeof(davit_slot_row),
+    .build = NULL, /* declared only */
+};
+
+DAVIT_REFUSES(no_run, "org.davit.arch.gpt_oss", DAVIT_RUN, DAVIT_R_FORWARD_ABSENT,
+              "GptOssForCausalLM", "the weight map is complete, the forward is not built yet",
+              "inspect, plan and dump work");
+static const davit_refusal *const refuses[] = {&no_run, NULL};
+
+DAVIT_COMPONENT(gpt_oss, DAVIT_KIND_ARCH, "org.davit.arch.gpt_oss",
+                "hf=GptOssForCausalLM;gguf=gpt-oss", DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT,
+                50, .create = davit_arch_create, .destroy = davit_arch_destroy,
+                .refuses = refuses, .iface = &gpt_oss_arch);
+DAVIT_PLUGIN("org.davit.arch.gpt_oss", "gpt-oss, declared only", "davit", "0.1.0", "Apache-2.0",
+             &gpt_oss);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Qwen3, dense (README.md). */
+#include <davit/help/decoder.h>
+
+static const davit_config_row qwen3_config[] = {
+    DAVIT_CONFIG_SIZES("151936", "4096", "22016", "32", "32"),
+    DAVIT_CONFIG_HEADS("gguf:nh, 32", "128"),
+    DAVIT_CONFIG_RMS("1e-6"),
+    DAVIT_CONFIG_ROPE("10000", "32768"),
+    DAVIT_CONFIG_TIE("0"),
+    DAVIT_CONFIG_ACT("silu"),
+    {"bias", "bool", "attention_bias", NULL, "0", NULL, NULL},
+    {"use_window", "bool", "use_sliding_window", NULL, "0", NULL, NULL},
+    {"full_layers", "int", "max_window_layers", NULL, "28", NULL, "0.."},
+    DAVIT_CONFIG_WINDOW("gguf:0, 4096", "=use_window && window > 0 && i >= full_layers"),
+    DAVIT_CONFIG_END,
+};
+
+static const davit_slot_row qwen3_slots[] = {
+    DAVIT_SLOTS_ENDS,
+    DAVIT_SLOTS_PRE_NORMS,
+    DAVIT_SLOTS_ATTN,
+    {"attn.q_norm", "L", NULL, "hd", "self_attn.q_norm", "attn_q_norm", "rep", "norm", 0, 0},
+    {"attn.k_norm", "L", NULL, "hd", "self_attn.k_norm", "attn_k_norm", "rep", "norm", 0, 0},
+    DAVIT_SLOTS_QKV_BIAS("bias"),
+    DAVIT_SLOTS_O_BIAS("bias"),
+    DAVIT_SLOTS_MLP(NULL),
+    DAVIT_SLOTS_END,
+};
+
+static int32_t qwen3_build(void *self, const davit_build_suite *build, davit_builder *b,
+                           const char *entry, const davit_sink *sink)
+{
+    davit_graph g = davit_graph_open(self, build, b);
+    davit_decoder d = davit_decoder_of(&g);
+
+    (void)entry;
+    (void)sink;
+    d.qk_norm = DAVIT_QK_HEAD;
+    d.layer = davit_decoder_window;
+    return davit_decoder_build(&g, &d);
+}
+
+static const davit_arch_iface qwen3_arch = {
+    .struct_size = DAVIT_END(davit_arch_iface, build),
+    .hf = "Qwen3ForCausalLM",
+    .model_types = "qwen3",
+    .gguf = "qwen3",
+    .config = qwen3_config,
+    .config_stride = sizeof(davit_config_row),
+    .slots = qwen3_slots,
+    .slot_stride = sizeof(davit_slot_row),
+    .build = qwen3_build,
+};
+
+DAVIT_COMPONENT(qwen3, DAVIT_KIND_ARCH, "org.davit.arch.qwen3",
+                "hf=Qwen3ForCausalLM;gguf=qwen3",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &qwen3_arch);
+DAVIT_PLUGIN("org.davit.arch.qwen3", "Qwen3", "davit", "0.1.0", "Apache-2.0", &qwen3);
