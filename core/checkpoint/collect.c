@@ -146,7 +146,7 @@ static int32_t sort_keys(DavitPart *part)
     const uint32_t n = part->keys->len;
     int32_t status = DAVIT_OK;
 
-    part->key_order = g_new(uint32_t, n);
+    part->key_order = g_new(uint32_t, MAX(n, 1));
     for (uint32_t i = 0; i < n; i++)
         part->key_order[i] = i;
     if (n)

@@ -49,7 +49,7 @@ void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
 
     for (guint i = 0; i < ckpt->parts->len; i++)
         n += get_part(ckpt, i)->tensors->len;
-    ckpt->tensors = g_new(davit_tensor_info, n);
+    ckpt->tensors = g_new(davit_tensor_info, MAX(n, 1));
     for (guint i = 0; i < ckpt->parts->len; i++) {
         const GArray *from = get_part(ckpt, i)->tensors;
         davit_tensor_info *to = ckpt->tensors + ckpt->n_tensors;

@@ -138,7 +138,6 @@ static bool is_plain_name(const char *name)
 static int32_t check_link(const DavitModelPath *path, const char *name, const char *full,
                           DavitReport *report)
 {
-    g_autofree char *real_dir = NULL;
     g_autofree char *root = NULL;
     char *target = realpath(full, NULL);
     char *dir = realpath(path->dir, NULL);
