@@ -103,7 +103,6 @@ static void unknown_attributes_are_not_offered(void)
     TestKernels k = {.entry = {TEST_ENTRY(DAVIT_OP_ATTN, "old attn", NULL, 900),
                                TEST_ENTRY(DAVIT_OP_KV_APPEND, "old append", NULL, 900)}};
     g_autoptr(TestModel) m = tiny();
-    g_autofree char *name = NULL;
 
     k.entry[0].attr_size = DAVIT_END(davit_attn_attr, window); /* scale lies beyond */
     kernels_init(&k);
