@@ -17,11 +17,32 @@ static const char *severity_word(DavitSeverity severity)
     return severity == DAVIT_ERROR ? "error" : severity == DAVIT_WARNING ? "warning" : "note";
 }
 
+/* Settings that a file omits are many and alike: one line names them, -v tells each. */
+static void print_assumed(const DavitCall *call)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n = 0;
+    for (size_t i = 0; i < davit_report_count(call->report); i++) {
+        const DavitRecord *r = davit_report_get(call->report, i);
+        if (r->code != DAVIT_R_ASSUMED || r->severity != DAVIT_NOTE)
+            continue;
+        g_string_append_printf(names, "%s%s", n++ ? ", " : "", r->subject ? r->subject : "?");
+    }
+    if (n)
+        fprintf(stderr, "davit: note: defaults were taken for what the files do not state: %s "
+                        "(-v tells each)\n",
+                names->str);
+}
+
 static void print_records(const DavitCall *call)
 {
+    if (!call->quiet && !call->verbose)
+        print_assumed(call);
     for (size_t i = 0; i < davit_report_count(call->report); i++) {
         const DavitRecord *r = davit_report_get(call->report, i);
         if (call->quiet && r->severity != DAVIT_ERROR)
+            continue;
+        if (!call->verbose && r->severity == DAVIT_NOTE && r->code == DAVIT_R_ASSUMED)
             continue;
         g_autofree char *text = davit_record_sentence(r);
         fprintf(stderr, "davit: %s: %s", severity_word(r->severity), text);

