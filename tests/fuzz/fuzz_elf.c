@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Bytes of a shared object through gates 2 and 3: ELF, harm, manifest. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 #include "plugin/manifest.h"
 
