@@ -27,7 +27,8 @@ typedef struct Mark {
 
 static const DavitNfcRecord *find_record(uint32_t cp)
 {
-    return &davit_nfc_records[davit_nfc_blocks[davit_nfc_index[cp >> 7] * 128u + (cp & 127)]];
+    return &davit_nfc_records[davit_nfc_blocks[davit_nfc_index[cp >> 7] * 128u +
+                                               (cp & 127)]];
 }
 
 static bool is_busy(uint32_t cp)
@@ -81,8 +82,8 @@ static void decompose(GArray *marks, uint32_t cp)
         append_mark(marks, davit_nfc_pool[record->off + i]);
 }
 
-/* Sort each run of marks by class, keeping the order within a class. Counting sort, so that
- * a hostile run of a million marks stays linear. */
+/* Sort each run of marks by class, keeping the order within a class. Counting sort, so
+ * that a hostile run of a million marks stays linear. */
 static void order_marks(GArray *marks, GArray *scratch)
 {
     Mark *m = (Mark *)(void *)marks->data;
@@ -115,8 +116,8 @@ static uint32_t join_pair(uint32_t a, uint32_t b)
 
     if (a >= L_BASE && a < L_BASE + L_COUNT && b >= V_BASE && b < V_BASE + V_COUNT)
         return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
-    if (a >= S_BASE && a < S_BASE + S_COUNT && (a - S_BASE) % T_COUNT == 0 && b > T_BASE &&
-        b < T_BASE + T_COUNT)
+    if (a >= S_BASE && a < S_BASE + S_COUNT && (a - S_BASE) % T_COUNT == 0 &&
+        b > T_BASE && b < T_BASE + T_COUNT)
         return a + (b - T_BASE);
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
@@ -133,8 +134,8 @@ static uint32_t join_pair(uint32_t a, uint32_t b)
     return 0;
 }
 
-/* Join in place; returns the new length. A character is blocked from the starter by one of
- * its own class or a starter in between. */
+/* Join in place; returns the new length. A character is blocked from the starter by one
+ * of its own class or a starter in between. */
 static guint compose(Mark *m, guint n)
 {
     guint out = 0, starter = 0;
@@ -181,7 +182,8 @@ void davit_nfc_append(GString *out, const char *text, size_t len)
         do {
             decompose(marks, davit_ucd_decode(text, len, at, &n));
             at += n;
-        } while (at < len && (at <= busy || is_busy(davit_ucd_decode(text, len, at, &n))));
+        } while (at < len &&
+                 (at <= busy || is_busy(davit_ucd_decode(text, len, at, &n))));
         order_marks(marks, scratch);
         n = compose((Mark *)(void *)marks->data, marks->len);
         for (guint i = 0; i < n; i++)

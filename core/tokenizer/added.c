@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Trie and splitter of added tokens. The rules are those of AddedVocabulary::find_matches in
- * Hugging Face's tokenizers, oddities included: a match that single_word rejects is passed
- * over whole, and two tokens may claim the same blank.
+ * Trie and splitter of added tokens. The rules are those of AddedVocabulary::find_matches
+ * in Hugging Face's tokenizers, oddities included: a match that single_word rejects is
+ * passed over whole, and two tokens may claim the same blank.
  */
 #include "tokenizer/added.h"
 
@@ -20,7 +20,7 @@ struct DavitTrie {
     GArray *nodes;       /* Node; 0 is unused */
     uint32_t roots[256]; /* node of each first byte, 0 = none */
     int n_roots;
-    uint8_t only;        /* the first byte, if there is one only */
+    uint8_t only; /* the first byte, if there is one only */
 };
 
 DavitTrie *davit_trie_new(void)
@@ -63,7 +63,8 @@ static uint32_t find_child(const DavitTrie *trie, uint32_t parent, char byte)
     return at;
 }
 
-bool davit_trie_add(DavitTrie *trie, const char *text, size_t len, const DavitAdded *added)
+bool davit_trie_add(DavitTrie *trie, const char *text, size_t len,
+                    const DavitAdded *added)
 {
     uint32_t at = trie->roots[(uint8_t)text[0]];
 

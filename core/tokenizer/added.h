@@ -31,7 +31,8 @@ typedef struct DavitTrie DavitTrie;
 DavitTrie *davit_trie_new(void);
 void davit_trie_free(DavitTrie *trie); /* NULL is fine */
 /* @len > 0; a text added twice keeps the first. Returns: false when memory is gone. */
-bool davit_trie_add(DavitTrie *trie, const char *text, size_t len, const DavitAdded *added);
+bool davit_trie_add(DavitTrie *trie, const char *text, size_t len,
+                    const DavitAdded *added);
 bool davit_trie_is_empty(const DavitTrie *trie);
 
 /* Walk over a text: parts between added tokens and the tokens, in order. */
@@ -39,9 +40,9 @@ typedef struct DavitSplitter {
     const DavitTrie *trie; /* (borrowed) */
     const char *text;      /* (borrowed) */
     size_t n;
-    bool safe;             /* pass over tokens flagged special */
-    size_t scan;           /* where matching goes on */
-    size_t done;           /* end of the last match, with stripped blanks */
+    bool safe;              /* pass over tokens flagged special */
+    size_t scan;            /* where matching goes on */
+    size_t done;            /* end of the last match, with stripped blanks */
     const DavitAdded *held; /* a match whose gap was given first */
     size_t held_start, held_end;
 } DavitSplitter;

@@ -15,7 +15,8 @@ static const char mark[3] = {'\xe2', '\x96', '\x81'};
 
 uint32_t davit_byte_letter(uint8_t byte)
 {
-    /* GPT-2: printable bytes stand for themselves, the others follow from U+0100 in order. */
+    /* GPT-2: printable bytes stand for themselves, the others follow from U+0100 in
+     * order. */
     if ((byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad))
         return byte;
     if (byte <= 0x20)
@@ -149,9 +150,10 @@ static bool is_not_text(const DavitBpe *bpe, uint32_t id)
     return bpe->byte_fallback && len == 6 && memcmp(text, "<0x", 3) == 0;
 }
 
-/* A piece may be cut before a mark when no merge can reach over the cut: a merged token then
- * has some character and a mark next to each other inside, and those characters are kept.
- * That needs merged texts to be real text, so no merge may touch <0xNN> or the unknown. */
+/* A piece may be cut before a mark when no merge can reach over the cut: a merged token
+ * then has some character and a mark next to each other inside, and those characters are
+ * kept. That needs merged texts to be real text, so no merge may touch <0xNN> or the
+ * unknown. */
 static void derive_cuts(DavitBpe *bpe)
 {
     bpe->cuts = !bpe->byte_level && !bpe->ignore_merges &&
@@ -190,7 +192,8 @@ size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t fro
             return n;
         at = (size_t)(hit - text);
         if (memcmp(hit, mark, sizeof mark) == 0 && !bpe->keep[(uint8_t)hit[-1]] &&
-            (at < from + sizeof mark || memcmp(hit - sizeof mark, mark, sizeof mark) != 0))
+            (at < from + sizeof mark ||
+             memcmp(hit - sizeof mark, mark, sizeof mark) != 0))
             return at;
     }
     return n;

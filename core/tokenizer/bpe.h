@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Byte-pair merging as Hugging Face's BPE model does it: lowest rank first, leftmost first.
+ * Byte-pair merging as Hugging Face's BPE model does it: lowest rank first, leftmost
+ * first.
  */
 #ifndef DAVIT_TOKENIZER_BPE_H
 #define DAVIT_TOKENIZER_BPE_H
@@ -25,16 +26,16 @@ typedef struct DavitBpe {
     DavitMerge *merges;      /* hash table by (left, right) */
     uint64_t n_slots;        /* a power of two, at most half full */
     uint64_t seed;
-    bool byte_level;         /* symbols are bytes, spelled in the 256 letter alphabet */
-    bool byte_fallback;      /* unknown characters become <0xNN> tokens */
-    bool fuse_unk;           /* neighbouring unknowns become one */
-    bool ignore_merges;      /* a whole piece that is a token is taken as such */
-    bool has_unk_name;       /* the file names an unknown token */
-    bool cuts;               /* long pieces may be cut before U+2581, see davit_bpe_cut */
-    int32_t unk;             /* id of the unknown token; -1 = not in the vocabulary */
-    int32_t bytes[256];      /* id of the byte's symbol or <0xNN> token, -1 = none */
-    int32_t *bmp;            /* 65536: id of a one-character token, -1 = none; not byte_level */
-    uint8_t keep[256];       /* 1: do not cut behind a character that ends with this byte */
+    bool byte_level;    /* symbols are bytes, spelled in the 256 letter alphabet */
+    bool byte_fallback; /* unknown characters become <0xNN> tokens */
+    bool fuse_unk;      /* neighbouring unknowns become one */
+    bool ignore_merges; /* a whole piece that is a token is taken as such */
+    bool has_unk_name;  /* the file names an unknown token */
+    bool cuts;          /* long pieces may be cut before U+2581, see davit_bpe_cut */
+    int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
+    int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
+    int32_t *bmp;      /* 65536: id of a one-character token, -1 = none; not byte_level */
+    uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
 } DavitBpe;
 
 /* One thread's buffers. Zero-initialised = empty. */

@@ -9,7 +9,8 @@
 
 #include <davit/help/ucd.h>
 
-/* Pieces up to this many symbols look for the minimum; measured, any value 32..128 will do. */
+/* Pieces up to this many symbols look for the minimum; measured, any value 32..128 will
+ * do. */
 #define SHORT_PIECE 64
 
 #define NONE UINT32_MAX
@@ -68,7 +69,8 @@ static void flush_unk(const DavitBpe *bpe, Split *split)
 
 /* A character without a token. Byte tokens do not close an open unknown: it is written
  * after them, as the reference does. */
-static int32_t split_unknown(const DavitBpe *bpe, Split *split, const char *text, size_t len)
+static int32_t split_unknown(const DavitBpe *bpe, Split *split, const char *text,
+                             size_t len)
 {
     bool all = bpe->byte_fallback;
 
@@ -97,7 +99,8 @@ static int32_t find_char(const DavitBpe *bpe, const char *text, size_t n, size_t
     return cp < 65536 ? bpe->bmp[cp] : davit_vocab_find(bpe->vocab, text + off, *out_len);
 }
 
-static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len, Split *split)
+static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,
+                           Split *split)
 {
     uint32_t n;
 
@@ -120,7 +123,8 @@ static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len, S
 
 /* A vocabulary without one of the letters: <0xNN> tokens are not looked for, because no
  * byte-level file has both (refused at load). */
-static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len, Split *split)
+static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
+                           Split *split)
 {
     for (size_t i = 0; i < len; i++) {
         const int32_t id = bpe->bytes[(uint8_t)piece[i]];
@@ -152,7 +156,8 @@ static void look_up(const DavitBpe *bpe, const uint32_t *ids, size_t i, uint32_t
 }
 
 /* Merge @n <= SHORT_PIECE symbols in place. Returns: how many are left. */
-static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids, size_t n)
+static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids,
+                          size_t n)
 {
     uint32_t rank[SHORT_PIECE], joined[SHORT_PIECE];
 
@@ -174,7 +179,8 @@ static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids
         memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
         if (best + 1 < n) {
             memmove(rank + best + 1, rank + best + 2, (n - best - 2) * sizeof *rank);
-            memmove(joined + best + 1, joined + best + 2, (n - best - 2) * sizeof *joined);
+            memmove(joined + best + 1, joined + best + 2,
+                    (n - best - 2) * sizeof *joined);
             look_up(bpe, ids, best, rank, joined);
         }
         if (best > 0)
@@ -229,7 +235,8 @@ static DavitBpeStep pop_step(DavitBpeScratch *s, size_t *n_heap)
 }
 
 /* Queue the merge of the symbol at @pos and the next one, if there is such a merge. */
-static bool queue_pair(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t pos, size_t *n_heap)
+static bool queue_pair(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t pos,
+                       size_t *n_heap)
 {
     const DavitMerge *m;
 
@@ -242,7 +249,8 @@ static bool queue_pair(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t pos, si
     return push_step(s, n_heap, (DavitBpeStep){(uint64_t)m->rank << 32 | pos, m->joined});
 }
 
-/* Merge the @n symbols of s->ids; the first keeps place 0. Returns: count, 0 = no memory. */
+/* Merge the @n symbols of s->ids; the first keeps place 0. Returns: count, 0 = no memory.
+ */
 static size_t merge_long(const DavitBpe *bpe, DavitBpeScratch *s, size_t n)
 {
     size_t n_heap = 0, left = 0;
@@ -272,7 +280,8 @@ static size_t merge_long(const DavitBpe *bpe, DavitBpeScratch *s, size_t n)
         if (s->next[pos] != NONE)
             s->prev[s->next[pos]] = pos;
         s->next[gone] = gone;
-        if (!queue_pair(bpe, s, s->prev[pos], &n_heap) || !queue_pair(bpe, s, pos, &n_heap))
+        if (!queue_pair(bpe, s, s->prev[pos], &n_heap) ||
+            !queue_pair(bpe, s, pos, &n_heap))
             return 0;
     }
     for (uint32_t i = 0; i != NONE; i = s->next[i])
@@ -282,7 +291,8 @@ static size_t merge_long(const DavitBpe *bpe, DavitBpeScratch *s, size_t n)
 
 /* ---- one piece ---- */
 
-/* Id of the whole piece as a token, -1 = none. @s->ids serves as room for the spelling. */
+/* Id of the whole piece as a token, -1 = none. @s->ids serves as room for the spelling.
+ */
 static int32_t find_whole(const DavitBpe *bpe, DavitBpeScratch *s, const char *piece,
                           size_t len)
 {
@@ -310,7 +320,8 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
     Split split = {0};
     int32_t status;
 
-    /* A symbol is at least one byte; one more for an unknown that is closed at the end. */
+    /* A symbol is at least one byte; one more for an unknown that is closed at the end.
+     */
     if (!grow_symbols(scratch, len + 1) || !davit_ids_reserve(out, len + 1))
         return DAVIT_E_LIMIT;
     if (bpe->ignore_merges) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From parts to a tokenizer: the plugin's claim, the small stages, the merge table, the added
- * tokens. Every part is tried, so that one report names all that is wrong.
+ * From parts to a tokenizer: the plugin's claim, the small stages, the merge table, the
+ * added tokens. Every part is tried, so that one report names all that is wrong.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 /* ---- pre-tokenizer ---- */
 
-static int32_t find_claim(DavitTokenizer *t, DavitTokParts *parts, DavitRegistry *registry,
-                          DavitReport *report)
+static int32_t find_claim(DavitTokenizer *t, DavitTokParts *parts,
+                          DavitRegistry *registry, DavitReport *report)
 {
     int32_t status = DAVIT_OK;
 
@@ -20,7 +20,8 @@ static int32_t find_claim(DavitTokenizer *t, DavitTokParts *parts, DavitRegistry
     if (!t->canonical)
         return DAVIT_E_CORRUPT;
     if (!parts->has_claim) {
-        status = davit_shape_find(registry, t->canonical, parts->subject, &parts->claim, report);
+        status = davit_shape_find(registry, t->canonical, parts->subject, &parts->claim,
+                                  report);
         if (status != DAVIT_OK)
             return status;
         t->why = g_strdup("the plugin claims exactly this pre_tokenizer");
@@ -37,7 +38,8 @@ static int32_t read_metaspace(DavitPretok *pretok, const DavitNodePlace *place,
 {
     const char *scheme = json_string_value(json_object_get(stage, "prepend_scheme"));
     const char *mark;
-    int32_t status = davit_node_text(place, stage, "replacement", &mark, &pretok->mark_len);
+    int32_t status =
+        davit_node_text(place, stage, "replacement", &mark, &pretok->mark_len);
 
     if (status != DAVIT_OK)
         return status;
@@ -71,8 +73,9 @@ static int32_t read_pretok(DavitTokenizer *t, const char *subject, DavitReport *
         bool prefix = false;
 
         if (strcmp(type, "Metaspace") == 0) {
-            status = n == 1 ? read_metaspace(&t->pretok, &place, stages[i])
-                            : davit_node_unsupported(&place, "type", "Metaspace alone", type);
+            status =
+                n == 1 ? read_metaspace(&t->pretok, &place, stages[i])
+                       : davit_node_unsupported(&place, "type", "Metaspace alone", type);
         } else if (strcmp(type, "ByteLevel") == 0) {
             t->pretok.byte_level = true;
             status = davit_node_bool(&place, stages[i], "add_prefix_space", &prefix);
@@ -90,14 +93,16 @@ static int32_t read_pretok(DavitTokenizer *t, const char *subject, DavitReport *
 
 static int32_t refuse_memory(const char *subject, DavitReport *report)
 {
-    return davit_report_add(report,
-                            &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
-                                            .status = DAVIT_E_LIMIT, .stage = "open",
-                                            .subject = subject,
-                                            .message = "no memory for the tokenizer's tables"});
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                .status = DAVIT_E_LIMIT,
+                                .stage = "open",
+                                .subject = subject,
+                                .message = "no memory for the tokenizer's tables"});
 }
 
-static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts, DavitReport *report)
+static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
+                         DavitReport *report)
 {
     DavitBpe *bpe = &t->bpe;
 
@@ -117,23 +122,26 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts, DavitRep
     for (int b = 0; bpe->byte_level && bpe->byte_fallback && b < 256; b++) {
         if (bpe->bytes[b] < 0)
             return davit_report_add(
-                report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
-                                        .status = DAVIT_E_UNSUPPORTED, .stage = "open",
-                                        .subject = davit_report_text(
-                                            report, "%s: model.byte_fallback", parts->subject),
-                                        .expected = "false, or all 256 letters in the vocabulary",
-                                        .found = "true",
-                                        .message = "byte fallback behind a byte-level stage"});
+                report,
+                &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                                .status = DAVIT_E_UNSUPPORTED,
+                                .stage = "open",
+                                .subject = davit_report_text(
+                                    report, "%s: model.byte_fallback", parts->subject),
+                                .expected = "false, or all 256 letters in the vocabulary",
+                                .found = "true",
+                                .message = "byte fallback behind a byte-level stage"});
     }
     return DAVIT_OK;
 }
 
 /* ---- added tokens ---- */
 
-/* The declared id is not the one that the token gets: refused if it belongs to another text,
- * else loaded as Hugging Face does, with a warning. */
+/* The declared id is not the one that the token gets: refused if it belongs to another
+ * text, else loaded as Hugging Face does, with a warning. */
 static int32_t check_declared(const DavitTokenizer *t, const DavitTokParts *parts,
-                              const DavitAdded *added, int32_t declared, DavitReport *report)
+                              const DavitAdded *added, int32_t declared,
+                              DavitReport *report)
 {
     g_autofree char *shown = davit_escape(added->text, added->len, 80);
     g_autofree char *member = g_strdup_printf("added_tokens: %s", shown);
@@ -145,19 +153,21 @@ static int32_t check_declared(const DavitTokenizer *t, const DavitTokParts *part
     if (other && (len != added->len || memcmp(other, added->text, len) != 0))
         return davit_tok_invalid(parts, report, member, gets, found,
                                  "the declared id belongs to another token");
-    davit_report_add(report,
-                     &(DavitFinding){.code = DAVIT_R_ASSUMED, .severity = DAVIT_WARNING,
-                                     .stage = "open",
-                                     .subject = davit_report_text(report, "%s: %s",
-                                                                  parts->subject, member),
-                                     .expected = gets, .found = found,
-                                     .message = "the declared id is not used: the token gets "
-                                                "the id that Hugging Face gives it"});
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                .severity = DAVIT_WARNING,
+                                .stage = "open",
+                                .subject = davit_report_text(report, "%s: %s",
+                                                             parts->subject, member),
+                                .expected = gets,
+                                .found = found,
+                                .message = "the declared id is not used: the token gets "
+                                           "the id that Hugging Face gives it"});
     return DAVIT_OK;
 }
 
-/* Takes the text of @in. *next is the id that Hugging Face would give a new text: behind the
- * count of the model's tokens, and behind every added token. */
+/* Takes the text of @in. *next is the id that Hugging Face would give a new text: behind
+ * the count of the model's tokens, and behind every added token. */
 static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdded *in,
                          int32_t *next, DavitReport *report)
 {
@@ -180,9 +190,11 @@ static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdd
     added->id = davit_vocab_find(t->vocab, added->text, added->len);
     if (added->id < 0) {
         added->id = *next;
-        if (davit_vocab_add(t->vocab, added->id, added->text, added->len) != DAVIT_VOCAB_ADDED)
-            status = davit_tok_invalid(parts, report, "added_tokens", "a free id", NULL,
-                                       "the next free id is taken, the vocabulary has holes");
+        if (davit_vocab_add(t->vocab, added->id, added->text, added->len) !=
+            DAVIT_VOCAB_ADDED)
+            status =
+                davit_tok_invalid(parts, report, "added_tokens", "a free id", NULL,
+                                  "the next free id is taken, the vocabulary has holes");
     }
     g_ptr_array_add(t->added, added);
     g_hash_table_insert(t->added_ids, key, added);
@@ -193,31 +205,37 @@ static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdd
     return status;
 }
 
-static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added, const DavitTokParts *parts,
-                         DavitNormalScratch *scratch, DavitReport *report)
+static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
+                         const DavitTokParts *parts, DavitNormalScratch *scratch,
+                         DavitReport *report)
 {
     const char *text = added->text;
     size_t len = added->len;
     bool cut;
 
     if (!(added->flags & DAVIT_ADDED_NORMALIZED))
-        return davit_trie_add(t->raw, text, len, added) ? DAVIT_OK
-                                                        : refuse_memory(parts->subject, report);
+        return davit_trie_add(t->raw, text, len, added)
+                   ? DAVIT_OK
+                   : refuse_memory(parts->subject, report);
     text = davit_normalize(t->normalizer, scratch, text, len, &len, &cut);
     if (len == 0)
         return davit_tok_invalid(parts, report, "added_tokens", "text that stays",
-                                 added->text, "the normalizer leaves nothing of the token");
-    return davit_trie_add(t->normal, text, len, added) ? DAVIT_OK
-                                                       : refuse_memory(parts->subject, report);
+                                 added->text,
+                                 "the normalizer leaves nothing of the token");
+    return davit_trie_add(t->normal, text, len, added)
+               ? DAVIT_OK
+               : refuse_memory(parts->subject, report);
 }
 
-static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts, DavitReport *report)
+static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts,
+                           DavitReport *report)
 {
     DavitNormalScratch scratch = {g_string_new(NULL), g_string_new(NULL)};
     int32_t status = DAVIT_OK, next = (int32_t)davit_vocab_n_tokens(t->vocab);
 
     for (guint i = 0; i < parts->added->len && status == DAVIT_OK; i++)
-        status = add_token(t, parts, &g_array_index(parts->added, DavitAdded, i), &next, report);
+        status = add_token(t, parts, &g_array_index(parts->added, DavitAdded, i), &next,
+                           report);
     t->id_flags = g_try_new0(uint8_t, davit_vocab_n_ids(t->vocab) + 1);
     if (status == DAVIT_OK && !t->id_flags)
         status = refuse_memory(parts->subject, report);
@@ -263,13 +281,16 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     if (t->canonical && read_pretok(t, parts->subject, report) != DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
     t->normalizer = davit_normalizer_new(parts->normalizer, parts->subject, report);
-    if (davit_post_init(&t->post, parts->post_processor, parts->subject, report) != DAVIT_OK)
+    if (davit_post_init(&t->post, parts->post_processor, parts->subject, report) !=
+        DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
-    if (davit_decode_chain_init(&t->decoder, parts->decoder, parts->subject, report) != DAVIT_OK)
+    if (davit_decode_chain_init(&t->decoder, parts->decoder, parts->subject, report) !=
+        DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
     if (status != DAVIT_OK || !t->normalizer)
         return NULL;
-    if (build_bpe(t, parts, report) != DAVIT_OK || build_added(t, parts, report) != DAVIT_OK)
+    if (build_bpe(t, parts, report) != DAVIT_OK ||
+        build_added(t, parts, report) != DAVIT_OK)
         return NULL;
     if (parts->unk)
         t->specials[DAVIT_SPECIAL_UNK] = t->bpe.unk;

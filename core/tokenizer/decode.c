@@ -26,7 +26,8 @@ static int32_t read_replace(const DavitNodePlace *place, const json_t *node,
     if (status != DAVIT_OK)
         return status;
     if (out->pattern_len == 0)
-        return davit_node_unsupported(place, "pattern", "a pattern that is not empty", "\"\"");
+        return davit_node_unsupported(place, "pattern", "a pattern that is not empty",
+                                      "\"\"");
     out->kind = DAVIT_DECODE_REPLACE;
     out->pattern = g_memdup2(pattern, out->pattern_len + 1);
     out->content = g_memdup2(content, out->content_len + 1);
@@ -43,7 +44,8 @@ static int32_t read_char(const DavitNodePlace *place, const json_t *node, const 
     if (status != DAVIT_OK)
         return status;
     if (g_utf8_strlen(text, (gssize)out->pattern_len) != 1)
-        return davit_node_invalid(place, key, "one character", json_object_get(node, key));
+        return davit_node_invalid(place, key, "one character",
+                                  json_object_get(node, key));
     out->pattern = g_memdup2(text, out->pattern_len + 1);
     return DAVIT_OK;
 }

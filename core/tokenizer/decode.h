@@ -27,8 +27,8 @@ typedef struct DavitDecodeStage {
     DavitDecodeKind kind;
     char *pattern, *content; /* owned; Replace: both, Strip and Metaspace: pattern */
     size_t pattern_len, content_len;
-    size_t start;            /* Strip: how many from the left of a token */
-    bool drop_first;         /* Metaspace: marks of the first token vanish */
+    size_t start;    /* Strip: how many from the left of a token */
+    bool drop_first; /* Metaspace: marks of the first token vanish */
 } DavitDecodeStage;
 
 typedef struct DavitDecodeChain {

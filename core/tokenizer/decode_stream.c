@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ids to text as they come. Each push sends one token through the stages of the decoder; a
- * stage turns a list of tokens into another and keeps what it cannot settle yet. Decoding
- * all ids is the same code, so the two cannot differ.
+ * Ids to text as they come. Each push sends one token through the stages of the decoder;
+ * a stage turns a list of tokens into another and keeps what it cannot settle yet.
+ * Decoding all ids is the same code, so the two cannot differ.
  */
 #include <string.h>
 
@@ -11,20 +11,20 @@
 
 /* Tokens between two stages. */
 typedef struct TokenList {
-    GString *text;  /* all of them, end to end */
-    GArray *lens;   /* size_t */
+    GString *text; /* all of them, end to end */
+    GArray *lens;  /* size_t */
 } TokenList;
 
 typedef struct StageState {
-    GString *held;  /* ByteLevel: incomplete character; ByteFallback: open run of bytes */
-    bool first;     /* no token (Metaspace), or no other text (fused Strip), came yet */
-    size_t left;    /* Strip behind Fuse: characters that may still go */
+    GString *held; /* ByteLevel: incomplete character; ByteFallback: open run of bytes */
+    bool first;    /* no token (Metaspace), or no other text (fused Strip), came yet */
+    size_t left;   /* Strip behind Fuse: characters that may still go */
 } StageState;
 
 struct DavitDecoder {
     const DavitTokenizer *tokenizer; /* (borrowed) */
     bool skip_special;
-    bool started;                    /* a token was pushed (decoder null joins by spaces) */
+    bool started; /* a token was pushed (decoder null joins by spaces) */
     StageState states[DAVIT_DECODE_MAX_STAGES];
     TokenList in, out;
 };
@@ -47,8 +47,10 @@ DavitDecoder *davit_decoder_new(const DavitTokenizer *tokenizer, bool skip_speci
 
     decoder->tokenizer = tokenizer;
     decoder->skip_special = skip_special;
-    decoder->in = (TokenList){g_string_new(NULL), g_array_new(FALSE, FALSE, sizeof(size_t))};
-    decoder->out = (TokenList){g_string_new(NULL), g_array_new(FALSE, FALSE, sizeof(size_t))};
+    decoder->in =
+        (TokenList){g_string_new(NULL), g_array_new(FALSE, FALSE, sizeof(size_t))};
+    decoder->out =
+        (TokenList){g_string_new(NULL), g_array_new(FALSE, FALSE, sizeof(size_t))};
     for (size_t i = 0; i < tokenizer->decoder.n; i++)
         decoder->states[i].held = g_string_new(NULL);
     start(decoder);
@@ -96,7 +98,11 @@ static void list_add(TokenList *list, const char *text, size_t len)
  * @n > 0 bytes; *out_whole if it is a whole one. At least 1. */
 static size_t sequence_part(const uint8_t *p, size_t n, bool *out_whole)
 {
-    size_t want = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    size_t want = p[0] < 0x80   ? 1
+                  : p[0] < 0xc2 ? 0
+                  : p[0] < 0xe0 ? 2
+                  : p[0] < 0xf0 ? 3
+                                : 4;
     uint8_t low = 0x80, high = 0xbf;
 
     *out_whole = false;
@@ -124,7 +130,9 @@ static size_t sequence_part(const uint8_t *p, size_t n, bool *out_whole)
 static bool is_open(const uint8_t *p, size_t len)
 {
     return len < 4 && p[0] >= 0xc2 && p[0] <= 0xf4 &&
-           len < (p[0] < 0xe0 ? 2u : p[0] < 0xf0 ? 3u : 4u);
+           len < (p[0] < 0xe0   ? 2u
+                  : p[0] < 0xf0 ? 3u
+                                : 4u);
 }
 
 /* Move the settled characters of @held to @out; broken ones become U+FFFD. */
@@ -148,7 +156,8 @@ static void settle_utf8(GString *held, GString *out, bool end)
     g_string_erase(held, 0, (gssize)off);
 }
 
-/* Letters of the alphabet become bytes; a token with any other character stays as it is. */
+/* Letters of the alphabet become bytes; a token with any other character stays as it is.
+ */
 static void append_bytes(GString *held, const char *text, size_t len)
 {
     const size_t before = held->len;
@@ -169,8 +178,8 @@ static void append_bytes(GString *held, const char *text, size_t len)
 
 /* ---- ByteFallback ---- */
 
-/* Value of a token spelled <0xNN>, or -1. Rust's parser, which the reference uses, takes a
- * plus sign too. */
+/* Value of a token spelled <0xNN>, or -1. Rust's parser, which the reference uses, takes
+ * a plus sign too. */
 static int byte_token(const char *text, size_t len)
 {
     if (len != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>' ||
@@ -205,7 +214,8 @@ static void replace_token(const DavitDecodeStage *stage, const char *text, size_
     const size_t at = out->text->len;
 
     while (len > 0) {
-        if (len >= stage->pattern_len && memcmp(text, stage->pattern, stage->pattern_len) == 0) {
+        if (len >= stage->pattern_len &&
+            memcmp(text, stage->pattern, stage->pattern_len) == 0) {
             g_string_append_len(out->text, stage->content, (gssize)stage->content_len);
             text += stage->pattern_len;
             len -= stage->pattern_len;
@@ -240,7 +250,8 @@ static void metaspace_token(const DavitDecodeStage *stage, StageState *state,
     const bool drop = state->first && stage->drop_first;
 
     while (len > 0) {
-        if (len >= stage->pattern_len && memcmp(text, stage->pattern, stage->pattern_len) == 0) {
+        if (len >= stage->pattern_len &&
+            memcmp(text, stage->pattern, stage->pattern_len) == 0) {
             if (!drop)
                 g_string_append_c(out->text, ' ');
             text += stage->pattern_len;
@@ -289,7 +300,8 @@ static void stage_token(const DavitDecodeStage *stage, bool fused, StageState *s
     g_assert_not_reached();
 }
 
-/* Send decoder->in through all stages, with @end the held parts too, and append to @text. */
+/* Send decoder->in through all stages, with @end the held parts too, and append to @text.
+ */
 static void run_stages(DavitDecoder *decoder, bool end, GString *text)
 {
     const DavitDecodeChain *chain = &decoder->tokenizer->decoder;

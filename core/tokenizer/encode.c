@@ -28,7 +28,7 @@ struct DavitEncoder {
     Word *words;                     /* 1 << CACHE_BITS */
     DavitBpeScratch bpe;
     DavitNormalScratch normal;
-    GString *marked;                 /* after Metaspace or a prefix space */
+    GString *marked; /* after Metaspace or a prefix space */
     uint64_t ends[SCAN_CAP];
 };
 
@@ -84,7 +84,8 @@ static uint64_t load_bytes(const char *p, size_t n)
     return v;
 }
 
-static Word *find_word(DavitEncoder *encoder, const char *piece, size_t len, uint64_t key[2])
+static Word *find_word(DavitEncoder *encoder, const char *piece, size_t len,
+                       uint64_t key[2])
 {
     uint64_t h;
 
@@ -125,7 +126,8 @@ static int32_t encode_word(Job *job, const char *piece, size_t len)
 
 static void tell(const Job *job, const char *text, size_t len, size_t before, bool added)
 {
-    const DavitPiece piece = {text, len, job->out->ids + before, job->out->n - before, added};
+    const DavitPiece piece = {text, len, job->out->ids + before, job->out->n - before,
+                              added};
 
     if (job->fn)
         job->fn(job->ctx, &piece);
@@ -157,10 +159,11 @@ static int32_t encode_piece(Job *job, const char *piece, size_t len)
 static void apply_metaspace(const DavitPretok *pretok, GString *out, const char *text,
                             size_t len, bool first)
 {
-    const bool wanted = pretok->meta == DAVIT_META_ALWAYS ||
-                        (pretok->meta == DAVIT_META_FIRST && first);
-    const bool has = text[0] == ' ' || (len >= pretok->mark_len &&
-                                        memcmp(text, pretok->mark, pretok->mark_len) == 0);
+    const bool wanted =
+        pretok->meta == DAVIT_META_ALWAYS || (pretok->meta == DAVIT_META_FIRST && first);
+    const bool has =
+        text[0] == ' ' ||
+        (len >= pretok->mark_len && memcmp(text, pretok->mark, pretok->mark_len) == 0);
 
     g_string_truncate(out, 0);
     if (wanted && !has)
@@ -177,8 +180,8 @@ static void apply_metaspace(const DavitPretok *pretok, GString *out, const char 
     }
 }
 
-/* Cut with the plugin's scanner. An end that does not move forward is the plugin's mistake;
- * it is taken as the end of the text, so the loop ends whatever it says. */
+/* Cut with the plugin's scanner. An end that does not move forward is the plugin's
+ * mistake; it is taken as the end of the text, so the loop ends whatever it says. */
 static int32_t scan_text(Job *job, const char *text, size_t len)
 {
     DavitEncoder *encoder = job->encoder;
@@ -292,16 +295,21 @@ static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
 
     if (len > DAVIT_TOK_MAX_TEXT)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_USAGE, .status = DAVIT_E_LIMIT,
-                                    .stage = "run", .subject = "text",
+            report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                    .status = DAVIT_E_LIMIT,
+                                    .stage = "run",
+                                    .subject = "text",
                                     .expected = "at most 1073741824 bytes",
                                     .found = davit_report_text(report, "%zu", len),
                                     .message = "the text is too long for one call"});
     if (bad == len)
         return DAVIT_OK;
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_USAGE, .status = DAVIT_E_USAGE, .stage = "run",
-                                .subject = "text", .expected = "UTF-8",
+        report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                .status = DAVIT_E_USAGE,
+                                .stage = "run",
+                                .subject = "text",
+                                .expected = "UTF-8",
                                 .found = davit_report_text(
                                     report, "byte 0x%02x at offset %" G_GUINT64_FORMAT,
                                     (unsigned)(uint8_t)text[bad], bad),
@@ -311,16 +319,21 @@ static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
 static int32_t refuse_status(DavitReport *report, int32_t status)
 {
     if (status == DAVIT_E_LIMIT)
-        return davit_report_add(report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
-                                                        .status = status, .stage = "run",
-                                                        .subject = "text",
-                                                        .message = "no memory for the ids"});
+        return davit_report_add(report,
+                                &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                                .status = status,
+                                                .stage = "run",
+                                                .subject = "text",
+                                                .message = "no memory for the ids"});
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID, .status = status,
-                                .stage = "run", .subject = "model.unk_token",
-                                .expected = "a token of the vocabulary",
-                                .message = "the text has a character that needs the unknown "
-                                           "token, which the vocabulary does not hold"});
+        report,
+        &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                        .status = status,
+                        .stage = "run",
+                        .subject = "model.unk_token",
+                        .expected = "a token of the vocabulary",
+                        .message = "the text has a character that needs the unknown "
+                                   "token, which the vocabulary does not hold"});
 }
 
 static int32_t encode(Job *job, const char *text, size_t len, uint32_t flags,
@@ -354,7 +367,8 @@ int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32
 }
 
 int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,
-                            uint32_t flags, DavitPieceFn fn, void *ctx, DavitReport *report)
+                            uint32_t flags, DavitPieceFn fn, void *ctx,
+                            DavitReport *report)
 {
     DavitIds ids = {0};
     Job job = {.encoder = encoder, .out = &ids, .fn = fn, .ctx = ctx};

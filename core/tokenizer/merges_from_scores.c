@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A merge list for a vocabulary that has scores only. SentencePiece joins the neighbours
- * whose joined piece scores best; Hugging Face's converter writes that as a list of all ways
- * to split every piece (transformers: generate_merges), and the ids of the model's own
- * tokenizer.json are those of that list.
+ * whose joined piece scores best; Hugging Face's converter writes that as a list of all
+ * ways to split every piece (transformers: generate_merges), and the ids of the model's
+ * own tokenizer.json are those of that list.
  */
 #include <string.h>
 
@@ -26,7 +26,8 @@ static int by_ids(const void *a, const void *b)
     return (x->merge.right > y->merge.right) - (x->merge.right < y->merge.right);
 }
 
-/* All: best score, longest left, longest right, and then as found (rank holds the place). */
+/* All: best score, longest left, longest right, and then as found (rank holds the place).
+ */
 static int by_score(const void *a, const void *b)
 {
     const Way *x = a, *y = b;
@@ -59,8 +60,10 @@ static void add_ways(const DavitVocab *vocab, int32_t id, float score, GArray *w
         left = davit_vocab_find(vocab, text, off);
         right = left < 0 ? -1 : davit_vocab_find(vocab, text + off, len - off);
         if (right >= 0) {
-            const Way way = {{(uint32_t)left, (uint32_t)right, 0, (uint32_t)id}, score,
-                             left_chars, (uint32_t)n_chars - left_chars};
+            const Way way = {{(uint32_t)left, (uint32_t)right, 0, (uint32_t)id},
+                             score,
+                             left_chars,
+                             (uint32_t)n_chars - left_chars};
             g_array_append_val(ways, way);
         }
     }

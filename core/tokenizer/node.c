@@ -5,19 +5,22 @@
 
 #include <string.h>
 
-int32_t davit_node_invalid(const DavitNodePlace *place, const char *key, const char *expected,
-                           const json_t *found)
+int32_t davit_node_invalid(const DavitNodePlace *place, const char *key,
+                           const char *expected, const json_t *found)
 {
     char *text = found ? json_dumps(found, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     davit_report_add(
         place->report,
-        &(DavitFinding){
-            .code = DAVIT_R_TOKENIZER_INVALID, .status = DAVIT_E_CORRUPT, .stage = "open",
-            .subject = davit_report_text(place->report, "%s: %s%s%s", place->file,
-                                         place->member, key ? "." : "", key ? key : ""),
-            .expected = expected, .found = text ? text : "absent",
-            .message = "the tokenizer file breaks its own rules"});
+        &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                        .status = DAVIT_E_CORRUPT,
+                        .stage = "open",
+                        .subject = davit_report_text(place->report, "%s: %s%s%s",
+                                                     place->file, place->member,
+                                                     key ? "." : "", key ? key : ""),
+                        .expected = expected,
+                        .found = text ? text : "absent",
+                        .message = "the tokenizer file breaks its own rules"});
     free(text);
     return DAVIT_E_CORRUPT;
 }
@@ -28,13 +31,16 @@ int32_t davit_node_unsupported(const DavitNodePlace *place, const char *key,
     return davit_report_add(
         place->report,
         &(DavitFinding){
-            .code = DAVIT_R_TOKENIZER_UNSUPPORTED, .status = DAVIT_E_UNSUPPORTED,
+            .code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+            .status = DAVIT_E_UNSUPPORTED,
             .stage = "open",
             .subject = davit_report_text(place->report, "%s: %s%s%s", place->file,
                                          place->member, key ? "." : "", key ? key : ""),
-            .expected = expected, .found = found,
-            .message = "this build does not know the tokenizer stage exactly, and a guess "
-                       "would give other ids"});
+            .expected = expected,
+            .found = found,
+            .message =
+                "this build does not know the tokenizer stage exactly, and a guess "
+                "would give other ids"});
 }
 
 int32_t davit_node_text(const DavitNodePlace *place, const json_t *node, const char *key,
@@ -60,8 +66,8 @@ int32_t davit_node_bool(const DavitNodePlace *place, const json_t *node, const c
     return DAVIT_OK;
 }
 
-int32_t davit_node_bool_or(const DavitNodePlace *place, const json_t *node, const char *key,
-                           bool absent, bool *out)
+int32_t davit_node_bool_or(const DavitNodePlace *place, const json_t *node,
+                           const char *key, bool absent, bool *out)
 {
     const json_t *value = json_object_get(node, key);
 
@@ -88,8 +94,9 @@ int32_t davit_node_pattern(const DavitNodePlace *place, const json_t *node,
     const json_t *pattern = json_object_get(node, "pattern");
 
     if (json_is_string(json_object_get(pattern, "Regex")))
-        return davit_node_unsupported(place, "pattern.Regex", "a String pattern",
-                                      json_string_value(json_object_get(pattern, "Regex")));
+        return davit_node_unsupported(
+            place, "pattern.Regex", "a String pattern",
+            json_string_value(json_object_get(pattern, "Regex")));
     if (!json_is_string(json_object_get(pattern, "String")))
         return davit_node_invalid(place, "pattern", "{\"String\": text}", pattern);
     return davit_node_text(place, pattern, "String", out, out_len);

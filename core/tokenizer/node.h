@@ -24,8 +24,8 @@ typedef struct DavitNodePlace {
 } DavitNodePlace;
 
 /* tokenizer-invalid about @key of the member; returns DAVIT_E_CORRUPT. */
-int32_t davit_node_invalid(const DavitNodePlace *place, const char *key, const char *expected,
-                           const json_t *found);
+int32_t davit_node_invalid(const DavitNodePlace *place, const char *key,
+                           const char *expected, const json_t *found);
 /* tokenizer-unsupported; returns DAVIT_E_UNSUPPORTED. */
 int32_t davit_node_unsupported(const DavitNodePlace *place, const char *key,
                                const char *expected, const char *found);
@@ -36,8 +36,8 @@ int32_t davit_node_text(const DavitNodePlace *place, const json_t *node, const c
 int32_t davit_node_bool(const DavitNodePlace *place, const json_t *node, const char *key,
                         bool *out);
 /* As davit_node_bool, but absent or null gives @absent. */
-int32_t davit_node_bool_or(const DavitNodePlace *place, const json_t *node, const char *key,
-                           bool absent, bool *out);
+int32_t davit_node_bool_or(const DavitNodePlace *place, const json_t *node,
+                           const char *key, bool absent, bool *out);
 int32_t davit_node_count(const DavitNodePlace *place, const json_t *node, const char *key,
                          size_t *out);
 /* {"String": text} of a Replace or Split; a {"Regex": ...} is unsupported here. */

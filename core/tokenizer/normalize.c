@@ -22,7 +22,7 @@ typedef struct Step {
     StepKind kind;
     char *pattern, *content; /* owned; Replace both, Prepend content */
     size_t pattern_len, content_len;
-    bool left, right;        /* Strip */
+    bool left, right; /* Strip */
 } Step;
 
 struct DavitNormalizer {
@@ -56,7 +56,8 @@ static int32_t read_replace(const DavitNodePlace *place, const json_t *node, Ste
     if (status != DAVIT_OK)
         return status;
     if (out->pattern_len == 0)
-        return davit_node_unsupported(place, "pattern", "a pattern that is not empty", "\"\"");
+        return davit_node_unsupported(place, "pattern", "a pattern that is not empty",
+                                      "\"\"");
     out->kind = STEP_REPLACE;
     out->pattern = g_memdup2(pattern, out->pattern_len + 1);
     out->content = g_memdup2(content, out->content_len + 1);
@@ -112,7 +113,8 @@ DavitNormalizer *davit_normalizer_new(const json_t *node, const char *subject,
 
 /* ---- the steps ---- */
 
-static const char *find_text(const char *text, size_t len, const char *want, size_t want_len)
+static const char *find_text(const char *text, size_t len, const char *want,
+                             size_t want_len)
 {
     while (len >= want_len) {
         const char *hit = memchr(text, want[0], len - want_len + 1);
@@ -162,8 +164,10 @@ static bool strip(const Step *step, const char **text, size_t *len)
     return start > 0;
 }
 
-/* One step into @out. Returns: false if the text did not change (or was only narrowed). */
-static bool apply(const Step *step, const char **text, size_t *len, GString *out, bool *cut)
+/* One step into @out. Returns: false if the text did not change (or was only narrowed).
+ */
+static bool apply(const Step *step, const char **text, size_t *len, GString *out,
+                  bool *cut)
 {
     switch (step->kind) {
     case STEP_REPLACE:
@@ -192,8 +196,9 @@ static bool apply(const Step *step, const char **text, size_t *len, GString *out
     g_assert_not_reached();
 }
 
-const char *davit_normalize(const DavitNormalizer *normalizer, DavitNormalScratch *scratch,
-                            const char *text, size_t len, size_t *out_len, bool *out_cut)
+const char *davit_normalize(const DavitNormalizer *normalizer,
+                            DavitNormalScratch *scratch, const char *text, size_t len,
+                            size_t *out_len, bool *out_cut)
 {
     GString *next = scratch->a, *spare = scratch->b;
 

@@ -15,8 +15,8 @@
 typedef struct DavitNormalizer DavitNormalizer;
 
 /* Returns: (owned) the steps of @node (NULL or JSON null: none), or NULL with a record.
- * Known: Sequence, Replace (String), Prepend, NFC, Lowercase, Strip. Others are refused by
- * name (tokenizer-unsupported). */
+ * Known: Sequence, Replace (String), Prepend, NFC, Lowercase, Strip. Others are refused
+ * by name (tokenizer-unsupported). */
 DavitNormalizer *davit_normalizer_new(const json_t *node, const char *subject,
                                       DavitReport *report);
 void davit_normalizer_free(DavitNormalizer *normalizer); /* NULL is fine */
@@ -32,7 +32,8 @@ typedef struct DavitNormalScratch {
 
 /* Returns: (borrowed) @text or a buffer of @scratch, *out_len bytes, valid until the next
  * call. *out_cut: the start of @text was stripped. */
-const char *davit_normalize(const DavitNormalizer *normalizer, DavitNormalScratch *scratch,
-                            const char *text, size_t len, size_t *out_len, bool *out_cut);
+const char *davit_normalize(const DavitNormalizer *normalizer,
+                            DavitNormalScratch *scratch, const char *text, size_t len,
+                            size_t *out_len, bool *out_cut);
 
 #endif

@@ -33,15 +33,19 @@ void davit_tok_parts_clear(DavitTokParts *parts)
     g_free(parts->unk);
 }
 
-int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report, const char *member,
-                          const char *expected, const char *found, const char *message)
+int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
+                          const char *member, const char *expected, const char *found,
+                          const char *message)
 {
     return davit_report_add(
-        report,
-        &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID, .status = DAVIT_E_CORRUPT,
-                        .stage = "open",
-                        .subject = davit_report_text(report, "%s: %s", parts->subject, member),
-                        .expected = expected, .found = found, .message = message});
+        report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                                .status = DAVIT_E_CORRUPT,
+                                .stage = "open",
+                                .subject = davit_report_text(report, "%s: %s",
+                                                             parts->subject, member),
+                                .expected = expected,
+                                .found = found,
+                                .message = message});
 }
 
 static int32_t refuse_merge(DavitTokParts *parts, DavitReport *report, const char *text,
@@ -65,7 +69,8 @@ int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_
     int32_t id;
 
     if (l < 0)
-        return refuse_merge(parts, report, left, left_len, "left half is not in the vocabulary");
+        return refuse_merge(parts, report, left, left_len,
+                            "left half is not in the vocabulary");
     if (r < 0)
         return refuse_merge(parts, report, right, right_len,
                             "right half is not in the vocabulary");
@@ -76,7 +81,8 @@ int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_
     id = davit_vocab_find(parts->vocab, joined, len);
     merge = (DavitMerge){(uint32_t)l, (uint32_t)r, parts->merges->len, (uint32_t)id};
     if (id < 0)
-        refuse_merge(parts, report, joined, len, "the joined text is not in the vocabulary");
+        refuse_merge(parts, report, joined, len,
+                     "the joined text is not in the vocabulary");
     else
         g_array_append_val(parts->merges, merge);
     if (joined != room)
@@ -96,5 +102,6 @@ int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t 
         return refuse_merge(parts, report, line, len,
                             "a merge is two tokens with one space between them");
     left_len = (size_t)(space - line);
-    return davit_tok_add_merge(parts, line, left_len, space + 1, len - left_len - 1, report);
+    return davit_tok_add_merge(parts, line, left_len, space + 1, len - left_len - 1,
+                               report);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every known post-processor puts ids around the text, so a chain of them is one prefix and
- * one suffix. The `pair` form is not read: davit encodes one text at a time.
+ * Every known post-processor puts ids around the text, so a chain of them is one prefix
+ * and one suffix. The `pair` form is not read: davit encodes one text at a time.
  */
 #include "tokenizer/post.h"
 
@@ -34,8 +34,10 @@ static int32_t append_special(const DavitNodePlace *place, const json_t *node,
     const json_t *ids = json_object_get(entry, "ids");
 
     if (!json_is_array(ids))
-        return davit_node_invalid(place, "special_tokens", "an entry for every special token "
-                                  "of the template", entry);
+        return davit_node_invalid(place, "special_tokens",
+                                  "an entry for every special token "
+                                  "of the template",
+                                  entry);
     for (size_t i = 0; i < json_array_size(ids); i++) {
         if (!is_id(json_array_get(ids, i)))
             return davit_node_invalid(place, "special_tokens", "token ids", ids);
@@ -44,7 +46,8 @@ static int32_t append_special(const DavitNodePlace *place, const json_t *node,
     return DAVIT_OK;
 }
 
-static int32_t read_template(const DavitNodePlace *place, const json_t *node, DavitPost *out)
+static int32_t read_template(const DavitNodePlace *place, const json_t *node,
+                             DavitPost *out)
 {
     const json_t *single = json_object_get(node, "single");
     bool seen = false;
@@ -58,8 +61,8 @@ static int32_t read_template(const DavitNodePlace *place, const json_t *node, Da
         const json_t *id = json_object_get(special ? special : sequence, "id");
 
         if (!json_is_string(id))
-            return davit_node_invalid(place, "single", "SpecialToken or Sequence with an id",
-                                      item);
+            return davit_node_invalid(place, "single",
+                                      "SpecialToken or Sequence with an id", item);
         if (special) {
             int32_t status = append_special(place, node, json_string_value(id),
                                             seen ? &out->suffix : &out->prefix);
@@ -73,7 +76,8 @@ static int32_t read_template(const DavitNodePlace *place, const json_t *node, Da
         }
     }
     if (!seen)
-        return davit_node_unsupported(place, "single", "the text once, as sequence A", "none");
+        return davit_node_unsupported(place, "single", "the text once, as sequence A",
+                                      "none");
     return DAVIT_OK;
 }
 
@@ -104,7 +108,8 @@ static int32_t read_stage(const DavitNodePlace *place, const json_t *node, Davit
     }
     return davit_node_unsupported(
         place, "type",
-        "Sequence, ByteLevel, TemplateProcessing, BertProcessing or RobertaProcessing", type);
+        "Sequence, ByteLevel, TemplateProcessing, BertProcessing or RobertaProcessing",
+        type);
 }
 
 /* A later stage wraps what the earlier ones made. */

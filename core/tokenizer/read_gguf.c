@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tokenizer from GGUF keys. GGUF has tokens, types, scores and merges, but no normaliser,
- * no flags of the model, no decoder: those facts come from the plugin that claims the `pre`
- * name. Keys: ggml docs/gguf.md, section "Tokenizer".
+ * A tokenizer from GGUF keys. GGUF has tokens, types, scores and merges, but no
+ * normaliser, no flags of the model, no decoder: those facts come from the plugin that
+ * claims the `pre` name. Keys: ggml docs/gguf.md, section "Tokenizer".
  */
 #include <string.h>
 
@@ -21,7 +21,8 @@ static bool span_is(davit_span span, const char *text)
 
 static uint32_t read_u32(const uint8_t *p)
 {
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
 }
 
 /* The string at *off of @strings; false when its length passes the end. */
@@ -48,7 +49,8 @@ static int32_t invalid(const DavitTokParts *parts, DavitReport *report, const ch
 
 /* ---- tokens ---- */
 
-/* SentencePiece vocabularies spell runs of spaces with real spaces in user-defined tokens. */
+/* SentencePiece vocabularies spell runs of spaces with real spaces in user-defined
+ * tokens. */
 static void respell(GString *room, davit_span *text)
 {
     for (uint64_t i = 0; i < text->len; i++) {
@@ -72,7 +74,8 @@ static void note_added(DavitTokParts *parts, davit_span text, uint64_t id, uint3
 static int32_t refuse_token(DavitTokParts *parts, DavitReport *report, uint64_t id,
                             const char *message)
 {
-    g_autofree char *key = g_strdup_printf("tokenizer.ggml.tokens[%" G_GUINT64_FORMAT "]", id);
+    g_autofree char *key =
+        g_strdup_printf("tokenizer.ggml.tokens[%" G_GUINT64_FORMAT "]", id);
 
     return invalid(parts, report, key, NULL, NULL, message);
 }
@@ -89,21 +92,25 @@ static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool p
         davit_span text;
 
         if (!next_string(&v->tokens, &off, &text))
-            return refuse_token(parts, report, id, "the string runs past the array's end");
+            return refuse_token(parts, report, id,
+                                "the string runs past the array's end");
         if (davit_ucd_check(text.ptr, text.len) != text.len)
             return refuse_token(parts, report, id, "the token is not valid UTF-8");
         if (pieces && type == TYPE_USER)
             respell(room, &text);
         if (davit_vocab_add(parts->vocab, (int64_t)id, text.ptr, text.len) !=
             DAVIT_VOCAB_ADDED)
-            return refuse_token(parts, report, id, "too many tokens, or no memory for them");
+            return refuse_token(parts, report, id,
+                                "too many tokens, or no memory for them");
         if (type == TYPE_CONTROL || type == TYPE_USER || type == TYPE_UNKNOWN)
             note_added(parts, text, id, type);
     }
     twin = davit_vocab_seal(parts->vocab);
     if (twin >= 0)
-        return refuse_token(parts, report, (uint64_t)twin, "another token has the same text");
-    return twin == -1 ? DAVIT_OK : refuse_token(parts, report, 0, "no memory for the tokens");
+        return refuse_token(parts, report, (uint64_t)twin,
+                            "another token has the same text");
+    return twin == -1 ? DAVIT_OK
+                      : refuse_token(parts, report, 0, "no memory for the tokens");
 }
 
 static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
@@ -112,8 +119,8 @@ static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
     const char *want = davit_report_text(report, "%" G_GUINT64_FORMAT, v->tokens.count);
 
     if (v->tokens.count == 0)
-        return invalid(parts, report, "tokenizer.ggml.tokens", "a list of tokens", "absent",
-                       "the file has no vocabulary");
+        return invalid(parts, report, "tokenizer.ggml.tokens", "a list of tokens",
+                       "absent", "the file has no vocabulary");
     if (v->types && v->n_types != v->tokens.count)
         return invalid(parts, report, "tokenizer.ggml.token_type", want,
                        davit_report_text(report, "%" G_GUINT64_FORMAT, v->n_types),
@@ -127,7 +134,8 @@ static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
 
 /* ---- merges ---- */
 
-static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v, DavitReport *report)
+static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v,
+                           DavitReport *report)
 {
     uint64_t off = 0;
     davit_span line;
@@ -153,8 +161,8 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
     if (!scores)
         return invalid(parts, report, "tokenizer.ggml.scores", NULL, NULL, "no memory");
     if (!v->scores && !parts->merges_by_id)
-        return invalid(parts, report, "tokenizer.ggml.scores", "scores or merges", "absent",
-                       "the vocabulary says nothing about the order of merges");
+        return invalid(parts, report, "tokenizer.ggml.scores", "scores or merges",
+                       "absent", "the vocabulary says nothing about the order of merges");
     for (uint64_t i = 0; i < v->tokens.count; i++) {
         const uint32_t bits = v->scores ? read_u32(v->scores + 4 * i) : 0;
 
@@ -187,16 +195,19 @@ static int32_t read_facts(DavitTokParts *parts, DavitReport *report)
     if (!facts)
         return davit_report_add(
             report, &(DavitFinding){.code = DAVIT_R_MISSING_FIELD,
-                                    .status = DAVIT_E_UNSUPPORTED, .stage = "open",
-                                    .who = parts->claim.plugin, .subject = "gguf_facts",
-                                    .expected = "a JSON object", .found = error.text,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .stage = "open",
+                                    .who = parts->claim.plugin,
+                                    .subject = "gguf_facts",
+                                    .expected = "a JSON object",
+                                    .found = error.text,
                                     .message = "the plugin's facts do not parse"});
     parts->normalizer = json_incref(json_object_get(facts, "normalizer"));
     parts->decoder = json_incref(json_object_get(facts, "decoder"));
     parts->pre_tokenizer = json_incref(json_object_get(facts, "pre_tokenizer"));
     if (!parts->pre_tokenizer)
-        parts->pre_tokenizer = json_loads(parts->claim.shape.pre_tokenizer, JSON_DECODE_ANY,
-                                          NULL);
+        parts->pre_tokenizer =
+            json_loads(parts->claim.shape.pre_tokenizer, JSON_DECODE_ANY, NULL);
     parts->byte_fallback = fact_flag(model, "byte_fallback");
     parts->fuse_unk = fact_flag(model, "fuse_unk");
     parts->ignore_merges = fact_flag(model, "ignore_merges");
@@ -209,7 +220,8 @@ static int32_t read_facts(DavitTokParts *parts, DavitReport *report)
 }
 
 /* A post-processor that puts BOS in front and EOS behind as the flags say. */
-static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v, DavitReport *report)
+static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v,
+                         DavitReport *report)
 {
     json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, NULL);
     const bool bos = v->add_bos < 0 ? fact_flag(facts, "add_bos") : v->add_bos > 0;
@@ -218,16 +230,20 @@ static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v, DavitRep
 
     json_decref(facts);
     if (bos && v->bos >= 0) {
-        json_array_append_new(single, json_pack("{s:{s:s}}", "SpecialToken", "id", "bos"));
-        json_object_set_new(specials, "bos", json_pack("{s:[I]}", "ids", (json_int_t)v->bos));
+        json_array_append_new(single,
+                              json_pack("{s:{s:s}}", "SpecialToken", "id", "bos"));
+        json_object_set_new(specials, "bos",
+                            json_pack("{s:[I]}", "ids", (json_int_t)v->bos));
     }
     json_array_append_new(single, json_pack("{s:{s:s}}", "Sequence", "id", "A"));
     if (eos && v->eos >= 0) {
-        json_array_append_new(single, json_pack("{s:{s:s}}", "SpecialToken", "id", "eos"));
-        json_object_set_new(specials, "eos", json_pack("{s:[I]}", "ids", (json_int_t)v->eos));
+        json_array_append_new(single,
+                              json_pack("{s:{s:s}}", "SpecialToken", "id", "eos"));
+        json_object_set_new(specials, "eos",
+                            json_pack("{s:[I]}", "ids", (json_int_t)v->eos));
     }
-    parts->post_processor = json_pack("{s:s,s:o,s:o}", "type", "TemplateProcessing", "single",
-                                      single, "special_tokens", specials);
+    parts->post_processor = json_pack("{s:s,s:o,s:o}", "type", "TemplateProcessing",
+                                      "single", single, "special_tokens", specials);
     if ((bos && v->bos < 0) || (eos && v->eos < 0))
         return invalid(parts, report, "tokenizer.ggml.bos_token_id", "an id", "absent",
                        "the file says to add a token that it does not name");
@@ -244,18 +260,18 @@ static int32_t read_specials(DavitTokParts *parts, const DavitGgufVocab *v,
 
     for (int i = 0; i < DAVIT_N_SPECIALS; i++) {
         if (ids[i] >= 0 && (uint64_t)ids[i] >= v->tokens.count)
-            return invalid(parts, report, keys[i],
-                           davit_report_text(report, "below %" G_GUINT64_FORMAT,
-                                             v->tokens.count),
-                           davit_report_text(report, "%" G_GINT64_FORMAT, ids[i]),
-                           "the id is not in the vocabulary");
+            return invalid(
+                parts, report, keys[i],
+                davit_report_text(report, "below %" G_GUINT64_FORMAT, v->tokens.count),
+                davit_report_text(report, "%" G_GINT64_FORMAT, ids[i]),
+                "the id is not in the vocabulary");
         parts->specials[i] = ids[i] < 0 ? -1 : (int32_t)ids[i];
     }
     return DAVIT_OK;
 }
 
-/* The name under which plugins claim the vocabulary: its pre name, or one of the core's own
- * for SentencePiece vocabularies, which have no pre-tokenizer. */
+/* The name under which plugins claim the vocabulary: its pre name, or one of the core's
+ * own for SentencePiece vocabularies, which have no pre-tokenizer. */
 static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
 {
     const char *name;
@@ -264,8 +280,8 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
         *out_len = v->pre.ptr ? v->pre.len : 0;
         return v->pre.ptr ? v->pre.ptr : "";
     }
-    if (span_is(v->arch, "gemma") || span_is(v->arch, "gemma2") || span_is(v->arch, "gemma3") ||
-        span_is(v->arch, "gemma3n"))
+    if (span_is(v->arch, "gemma") || span_is(v->arch, "gemma2") ||
+        span_is(v->arch, "gemma3") || span_is(v->arch, "gemma3n"))
         name = "@gemma";
     else
         name = v->add_space_prefix == 0 ? "@llama-nospace" : "@llama";
@@ -273,8 +289,8 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
     return name;
 }
 
-static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v, DavitRegistry *registry,
-                        DavitReport *report)
+static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
+                        DavitRegistry *registry, DavitReport *report)
 {
     const bool pieces = span_is(v->model, "llama");
     size_t name_len;
@@ -284,18 +300,19 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v, DavitRegi
     if (!pieces && !span_is(v->model, "gpt2"))
         return davit_report_add(
             report,
-            &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
-                            .status = DAVIT_E_UNSUPPORTED, .stage = "open",
-                            .subject = davit_report_text(report, "%s: tokenizer.ggml.model",
-                                                         parts->subject),
-                            .expected = "gpt2 or llama",
-                            .found = davit_report_text(report, "%.*s",
-                                                       (int)MIN(v->model.len, 80),
-                                                       v->model.ptr ? v->model.ptr : ""),
-                            .message = "this build does not know the tokenizer model"});
+            &(DavitFinding){
+                .code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                .status = DAVIT_E_UNSUPPORTED,
+                .stage = "open",
+                .subject =
+                    davit_report_text(report, "%s: tokenizer.ggml.model", parts->subject),
+                .expected = "gpt2 or llama",
+                .found = davit_report_text(report, "%.*s", (int)MIN(v->model.len, 80),
+                                           v->model.ptr ? v->model.ptr : ""),
+                .message = "this build does not know the tokenizer model"});
     if (status == DAVIT_OK)
-        status = davit_shape_find_pre(registry, name, name_len, parts->subject, &parts->claim,
-                                      report);
+        status = davit_shape_find_pre(registry, name, name_len, parts->subject,
+                                      &parts->claim, report);
     if (status != DAVIT_OK)
         return status;
     parts->has_claim = true;
@@ -316,24 +333,27 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v, DavitRegi
         parts->unk = g_strndup(unk ? unk : "", unk ? len : 0);
     }
     if (status == DAVIT_OK && strcmp(name, "@llama") == 0)
-        davit_report_add(report,
-                         &(DavitFinding){.code = DAVIT_R_ASSUMED, .severity = DAVIT_NOTE,
-                                         .stage = "open", .subject = parts->subject,
-                                         .message = "GGUF does not say whether the space in "
-                                                    "front is repeated behind special tokens; "
-                                                    "it is, as in Llama 1 and 2"});
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                    .severity = DAVIT_NOTE,
+                                    .stage = "open",
+                                    .subject = parts->subject,
+                                    .message = "GGUF does not say whether the space in "
+                                               "front is repeated behind special tokens; "
+                                               "it is, as in Llama 1 and 2"});
     return status;
 }
 
-DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab, const char *subject,
-                                          DavitRegistry *registry, DavitReport *report)
+DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab,
+                                          const char *subject, DavitRegistry *registry,
+                                          DavitReport *report)
 {
     DavitTokParts parts;
     DavitTokenizer *tokenizer = NULL;
 
     if (vocab->json.ptr)
-        return davit_tokenizer_from_json(vocab->json.ptr, vocab->json.len, subject, registry,
-                                         report);
+        return davit_tokenizer_from_json(vocab->json.ptr, vocab->json.len, subject,
+                                         registry, report);
     davit_tok_parts_init(&parts, subject, "gguf");
     if (read_all(&parts, vocab, registry, report) == DAVIT_OK)
         tokenizer = davit_tok_build(&parts, registry, report);

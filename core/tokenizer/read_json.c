@@ -15,7 +15,7 @@ typedef struct Reading {
     DavitJsonReader *reader;
     DavitReport *report;
     bool has_vocab;
-    size_t merges_off;    /* start of a `merges` that came before `vocab`, 0 = none */
+    size_t merges_off; /* start of a `merges` that came before `vocab`, 0 = none */
 } Reading;
 
 static int32_t invalid(const Reading *r, const char *member, const char *expected,
@@ -66,11 +66,12 @@ static int32_t refuse_token(Reading *r, const char *text, size_t len, DavitVocab
     g_autofree char *member = g_strdup_printf("model.vocab: %s", found);
 
     if (why == DAVIT_VOCAB_TOO_LARGE)
-        return davit_report_add(r->report,
-                                &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
-                                                .status = DAVIT_E_LIMIT, .stage = "open",
-                                                .subject = member,
-                                                .message = "the vocabulary is too large"});
+        return davit_report_add(
+            r->report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                       .status = DAVIT_E_LIMIT,
+                                       .stage = "open",
+                                       .subject = member,
+                                       .message = "the vocabulary is too large"});
     if (why == DAVIT_VOCAB_ID_TAKEN)
         return invalid(r, member, "an id of its own", NULL, "two tokens have one id");
     return invalid(r, member, "an id from 0 to 16777216", NULL, "the id is out of range");
@@ -135,7 +136,8 @@ static int32_t read_pair(Reading *r, GString *left)
                 return status;
         }
     }
-    return invalid(r, "model.merges", "lists of two strings", NULL, "a merge is malformed");
+    return invalid(r, "model.merges", "lists of two strings", NULL,
+                   "a merge is malformed");
 }
 
 static int32_t read_merges(Reading *r)
@@ -187,13 +189,15 @@ static int32_t unsupported(Reading *r, const char *member, const char *expected,
 {
     return davit_report_add(
         r->report,
-        &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED, .status = DAVIT_E_UNSUPPORTED,
-                        .stage = "open",
-                        .subject = davit_report_text(r->report, "%s: %s", r->parts->subject,
-                                                     member),
-                        .expected = expected, .found = found,
-                        .message = "this build does not know the tokenizer exactly, and a "
-                                   "guess would give other ids"});
+        &(DavitFinding){
+            .code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "open",
+            .subject = davit_report_text(r->report, "%s: %s", r->parts->subject, member),
+            .expected = expected,
+            .found = found,
+            .message = "this build does not know the tokenizer exactly, and a "
+                       "guess would give other ids"});
 }
 
 static int32_t read_type(Reading *r)
@@ -207,7 +211,8 @@ static int32_t read_type(Reading *r)
         return invalid(r, "model.type", "a string", NULL, "the model has no type");
     if (!davit_json_is(&event, "BPE"))
         return unsupported(r, "model.type", "BPE",
-                           davit_report_text(r->report, "%.*s", (int)MIN(event.text.len, 80),
+                           davit_report_text(r->report, "%.*s",
+                                             (int)MIN(event.text.len, 80),
                                              event.text.ptr));
     return DAVIT_OK;
 }
@@ -220,7 +225,8 @@ static int32_t read_unk(Reading *r)
     if (status != DAVIT_OK || event.type == DAVIT_JSON_NULL)
         return status;
     if (event.type != DAVIT_JSON_STRING)
-        return invalid(r, "model.unk_token", "a string or null", NULL, "unk_token is neither");
+        return invalid(r, "model.unk_token", "a string or null", NULL,
+                       "unk_token is neither");
     g_free(r->parts->unk);
     r->parts->unk = g_strndup(event.text.ptr, event.text.len);
     return DAVIT_OK;
@@ -314,10 +320,11 @@ static const struct {
     {"special", DAVIT_ADDED_SPECIAL},
 };
 
-static int32_t read_added_member(Reading *r, const davit_json_event *key, DavitAdded *added,
-                                 uint32_t *seen)
+static int32_t read_added_member(Reading *r, const davit_json_event *key,
+                                 DavitAdded *added, uint32_t *seen)
 {
-    const bool is_id = davit_json_is(key, "id"), is_content = davit_json_is(key, "content");
+    const bool is_id = davit_json_is(key, "id"),
+               is_content = davit_json_is(key, "content");
     davit_json_event event;
     uint32_t flag = 0;
     int32_t status;
@@ -336,7 +343,8 @@ static int32_t read_added_member(Reading *r, const davit_json_event *key, DavitA
         added->text = g_strndup(event.text.ptr, event.text.len);
         added->len = event.text.len;
         *seen |= SEEN_CONTENT;
-    } else if (flag && (event.type == DAVIT_JSON_TRUE || event.type == DAVIT_JSON_FALSE)) {
+    } else if (flag &&
+               (event.type == DAVIT_JSON_TRUE || event.type == DAVIT_JSON_FALSE)) {
         added->flags |= event.type == DAVIT_JSON_TRUE ? flag : 0;
         *seen |= flag;
     }
@@ -363,13 +371,15 @@ static int32_t read_added(Reading *r)
                 break;
         }
         if (status == DAVIT_OK && seen != SEEN_ALL)
-            status = invalid(r, "added_tokens",
-                             "id, content, single_word, lstrip, rstrip, normalized, special",
-                             added.text, "an added token lacks a member");
+            status =
+                invalid(r, "added_tokens",
+                        "id, content, single_word, lstrip, rstrip, normalized, special",
+                        added.text, "an added token lacks a member");
         g_array_append_val(r->parts->added, added);
     }
     if (status == DAVIT_OK && event.type != DAVIT_JSON_ARRAY_END)
-        return invalid(r, "added_tokens", "objects", NULL, "an added token is not an object");
+        return invalid(r, "added_tokens", "objects", NULL,
+                       "an added token is not an object");
     return status;
 }
 
@@ -421,8 +431,9 @@ static int32_t read_file(Reading *r)
     return status;
 }
 
-DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len, const char *subject,
-                                          DavitRegistry *registry, DavitReport *report)
+DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len,
+                                          const char *subject, DavitRegistry *registry,
+                                          DavitReport *report)
 {
     DavitTokParts parts;
     DavitTokenizer *tokenizer = NULL;

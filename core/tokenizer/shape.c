@@ -116,7 +116,8 @@ static json_t *fold_pattern(const json_t *pattern)
 /* ---- stages ---- */
 
 /* Old Metaspace: true = always, false must agree with never. */
-static int32_t settle_metaspace(const DavitNodePlace *place, const json_t *node, json_t *out)
+static int32_t settle_metaspace(const DavitNodePlace *place, const json_t *node,
+                                json_t *out)
 {
     const char *scheme = json_string_value(json_object_get(out, "prepend_scheme"));
     bool prefix;
@@ -125,8 +126,10 @@ static int32_t settle_metaspace(const DavitNodePlace *place, const json_t *node,
     if (status != DAVIT_OK)
         return status;
     if (!prefix && g_strcmp0(scheme, "never") != 0)
-        return davit_node_invalid(place, "prepend_scheme", "\"never\", as add_prefix_space is "
-                                  "false", json_object_get(out, "prepend_scheme"));
+        return davit_node_invalid(place, "prepend_scheme",
+                                  "\"never\", as add_prefix_space is "
+                                  "false",
+                                  json_object_get(out, "prepend_scheme"));
     return DAVIT_OK;
 }
 
@@ -152,7 +155,8 @@ static json_t *rebuild_stage(const DavitNodePlace *place, const json_t *node)
         else if (value && !json_is_null(value))
             json_object_set_new(out, m->key, json_deep_copy(value));
         else if (m->absent)
-            json_object_set_new(out, m->key, json_loads(m->absent, JSON_DECODE_ANY, NULL));
+            json_object_set_new(out, m->key,
+                                json_loads(m->absent, JSON_DECODE_ANY, NULL));
         else {
             davit_node_invalid(place, m->key, "a member that the stage needs", value);
             json_decref(out);
@@ -164,7 +168,8 @@ static json_t *rebuild_stage(const DavitNodePlace *place, const json_t *node)
         return json_deep_copy(node);
     }
     json_object_set_new(out, "type", json_string(type));
-    if (strcmp(type, "Metaspace") == 0 && settle_metaspace(place, node, out) != DAVIT_OK) {
+    if (strcmp(type, "Metaspace") == 0 &&
+        settle_metaspace(place, node, out) != DAVIT_OK) {
         json_decref(out);
         return NULL;
     }

@@ -12,10 +12,10 @@
 #include "base/report.h"
 #include "plugin/registry.h"
 
-/* Returns: (owned, g_free) the canonical text of @node (NULL and JSON null: "null"), or NULL
- * with a record. Sequences are flattened, keys sorted, defaults filled in, keys without an
- * effect on ids left out (trim_offsets, str_rep), \r \n \t \xHH \x{H} \uHHHH of a regex
- * turned into their characters unless those have a meaning of their own. */
+/* Returns: (owned, g_free) the canonical text of @node (NULL and JSON null: "null"), or
+ * NULL with a record. Sequences are flattened, keys sorted, defaults filled in, keys
+ * without an effect on ids left out (trim_offsets, str_rep), \r \n \t \xHH \x{H} \uHHHH
+ * of a regex turned into their characters unless those have a meaning of their own. */
 char *davit_shape_canonical(const json_t *node, const char *subject, DavitReport *report);
 
 /* A claim that was found. */
@@ -25,14 +25,15 @@ typedef struct DavitShapeClaim {
 } DavitShapeClaim;
 
 /* The first plugin in registry order that claims @canonical. Otherwise
- * DAVIT_E_UNSUPPORTED and a pretokenizer-unknown record that prints the shape, the nearest
- * claimed one and the node that differs. */
-int32_t davit_shape_find(DavitRegistry *registry, const char *canonical, const char *subject,
-                         DavitShapeClaim *out, DavitReport *report);
+ * DAVIT_E_UNSUPPORTED and a pretokenizer-unknown record that prints the shape, the
+ * nearest claimed one and the node that differs. */
+int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
+                         const char *subject, DavitShapeClaim *out, DavitReport *report);
 
-/* The same by GGUF pre name (@name, @len bytes; names that begin with '@' are the core's own,
- * see davit/tokenizer.h). */
+/* The same by GGUF pre name (@name, @len bytes; names that begin with '@' are the core's
+ * own, see davit/tokenizer.h). */
 int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t len,
-                             const char *subject, DavitShapeClaim *out, DavitReport *report);
+                             const char *subject, DavitShapeClaim *out,
+                             DavitReport *report);
 
 #endif

@@ -10,7 +10,8 @@
 /* Asked for each claim in registry order; true ends the walk. */
 typedef bool (*ClaimFn)(const DavitShapeClaim *claim, void *ctx);
 
-static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx, DavitReport *report)
+static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx,
+                        DavitReport *report)
 {
     const GPtrArray *components = davit_registry_kind(registry, DAVIT_KIND_ID_TOKENIZER);
 
@@ -19,7 +20,8 @@ static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx, DavitRep
         const davit_tokenizer_iface *iface;
         void *self;
 
-        if (davit_component_use(component, (const void **)&iface, &self, report) != DAVIT_OK)
+        if (davit_component_use(component, (const void **)&iface, &self, report) !=
+            DAVIT_OK)
             continue;
         for (size_t k = 0; iface->shapes[k]; k++) {
             const davit_tok_shape *shape = iface->shapes[k];
@@ -48,9 +50,9 @@ static char *claim_canonical(const DavitShapeClaim *claim)
 
 /* Where two shapes part. */
 typedef struct Near {
-    const char *canonical;  /* the shape that was asked for */
+    const char *canonical; /* the shape that was asked for */
     DavitShapeClaim *out;
-    double score;           /* equal members, and the equal share of a string that differs */
+    double score; /* equal members, and the equal share of a string that differs */
     DavitShapeClaim claim;  /* the best so far */
     char *where;            /* owned: path of the first member that differs */
     char *found, *expected; /* owned */
@@ -72,7 +74,7 @@ static const char *inner_text(const json_t *value)
     json_t *inner;
 
     if (json_is_object(value)) {
-        json_object_foreach((json_t *)(uintptr_t)value, key, inner) {
+        json_object_foreach ((json_t *)(uintptr_t)value, key, inner) {
             return json_string_value(inner);
         }
     }
@@ -117,7 +119,8 @@ static void note_difference(Near *near, char *where, const json_t *found,
         g_free(where);
     } else {
         near->found = json_dumps(found, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
-        near->expected = json_dumps(expected, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+        near->expected =
+            json_dumps(expected, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
     }
 }
 
@@ -128,7 +131,7 @@ static double compare_stages(const json_t *a, const json_t *b, const char **out_
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)b, key, value) {
+    json_object_foreach ((json_t *)(uintptr_t)b, key, value) {
         const json_t *mine = json_object_get(a, key);
         const char *s = inner_text(mine), *t = inner_text(value);
 
@@ -139,7 +142,8 @@ static double compare_stages(const json_t *a, const json_t *b, const char **out_
         if (!*out_key || strcmp(key, "type") == 0)
             *out_key = key;
         if (s && t && *t)
-            score += 0.9 * (double)common_prefix(s, t) / (double)MAX(strlen(t), strlen(s));
+            score +=
+                0.9 * (double)common_prefix(s, t) / (double)MAX(strlen(t), strlen(s));
     }
     return score;
 }
@@ -172,9 +176,9 @@ static bool measure(const DavitShapeClaim *claim, void *ctx)
 
         near->score = score;
         near->claim = *claim;
-        note_difference(near, g_strdup_printf("stage %zu%s%s", at + 1, *key ? ", " : "", key),
-                        *key ? json_object_get(sa, key) : sa,
-                        *key ? json_object_get(sb, key) : sb);
+        note_difference(
+            near, g_strdup_printf("stage %zu%s%s", at + 1, *key ? ", " : "", key),
+            *key ? json_object_get(sa, key) : sa, *key ? json_object_get(sb, key) : sb);
     }
     json_decref(a);
     json_decref(b);
@@ -197,8 +201,8 @@ static bool is_equal(const DavitShapeClaim *claim, void *ctx)
     return true;
 }
 
-int32_t davit_shape_find(DavitRegistry *registry, const char *canonical, const char *subject,
-                         DavitShapeClaim *out, DavitReport *report)
+int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
+                         const char *subject, DavitShapeClaim *out, DavitReport *report)
 {
     Near near = {.canonical = canonical, .out = out};
     g_autofree char *shown = NULL;
@@ -208,21 +212,23 @@ int32_t davit_shape_find(DavitRegistry *registry, const char *canonical, const c
         return DAVIT_OK;
     walk_claims(registry, measure, &near, report);
     shown = davit_escape(canonical, strlen(canonical), 4096);
-    hint = near.where ? davit_report_text(report,
-                                          "the nearest known shape is \"%s\" of %s; it differs "
-                                          "in %s",
-                                          near.claim.shape.name, near.claim.plugin, near.where)
-                      : "install a plugin of kind tokenizer that claims this shape";
-    davit_report_add(report,
-                     &(DavitFinding){
-                         .code = DAVIT_R_PRETOKENIZER_UNKNOWN, .status = DAVIT_E_UNSUPPORTED,
-                         .stage = "open",
-                         .subject = davit_report_text(report, "%s: pre_tokenizer", subject),
-                         .found = near.found ? near.found : canonical,
-                         .expected = near.expected,
-                         .message = davit_report_text(
-                             report, "no plugin claims this pre-tokenizer: %s", shown),
-                         .hint = hint});
+    hint = near.where
+               ? davit_report_text(report,
+                                   "the nearest known shape is \"%s\" of %s; it differs "
+                                   "in %s",
+                                   near.claim.shape.name, near.claim.plugin, near.where)
+               : "install a plugin of kind tokenizer that claims this shape";
+    davit_report_add(
+        report, &(DavitFinding){
+                    .code = DAVIT_R_PRETOKENIZER_UNKNOWN,
+                    .status = DAVIT_E_UNSUPPORTED,
+                    .stage = "open",
+                    .subject = davit_report_text(report, "%s: pre_tokenizer", subject),
+                    .found = near.found ? near.found : canonical,
+                    .expected = near.expected,
+                    .message = davit_report_text(
+                        report, "no plugin claims this pre-tokenizer: %s", shown),
+                    .hint = hint});
     g_free(near.where);
     g_free(near.found);
     g_free(near.expected);
@@ -254,7 +260,8 @@ static bool has_pre(const DavitShapeClaim *claim, void *ctx)
 }
 
 int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t len,
-                             const char *subject, DavitShapeClaim *out, DavitReport *report)
+                             const char *subject, DavitShapeClaim *out,
+                             DavitReport *report)
 {
     PreQuery query = {name, len, out};
 
@@ -262,12 +269,14 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
         return DAVIT_OK;
     return davit_report_add(
         report,
-        &(DavitFinding){.code = DAVIT_R_PRETOKENIZER_UNKNOWN, .status = DAVIT_E_UNSUPPORTED,
-                        .stage = "open",
-                        .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", subject),
-                        .expected = "a name that a tokenizer plugin claims",
-                        .found = davit_report_text(report, "%.*s", (int)MIN(len, 200), name),
-                        .message = "no plugin claims this GGUF pre-tokenizer name",
-                        .hint = "put the model's tokenizer.json beside the GGUF, or install a "
-                                "plugin that claims the name"});
+        &(DavitFinding){
+            .code = DAVIT_R_PRETOKENIZER_UNKNOWN,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "open",
+            .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", subject),
+            .expected = "a name that a tokenizer plugin claims",
+            .found = davit_report_text(report, "%.*s", (int)MIN(len, 200), name),
+            .message = "no plugin claims this GGUF pre-tokenizer name",
+            .hint = "put the model's tokenizer.json beside the GGUF, or install a "
+                    "plugin that claims the name"});
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tokenizer: text to ids and back, with the ids of Hugging Face's `tokenizers` 0.23.
  *
- * Three objects. DavitTokenizer is what a file says: immutable, shared by all threads, must
- * outlive the other two. DavitEncoder holds one thread's scratch and word cache.
+ * Three objects. DavitTokenizer is what a file says: immutable, shared by all threads,
+ * must outlive the other two. DavitEncoder holds one thread's scratch and word cache.
  * DavitDecoder turns ids into text as they come, never half a character.
  *
  * The pre-tokenizer belongs to plugins (davit/tokenizer.h): the registry is asked for the
@@ -22,8 +22,10 @@
 #include "base/report.h"
 #include "plugin/registry.h"
 
-#define DAVIT_TOK_MAX_TEXT (1ull << 30) /* bytes of one input; more is refused as LIMIT */
-#define DAVIT_TOK_MAX_ID   (1 << 24)    /* ids above are refused at load */
+#define DAVIT_TOK_MAX_TEXT                                                               \
+    (1ull << 30)                   /* bytes of one input; more is refused as LIMIT       \
+                                    */
+#define DAVIT_TOK_MAX_ID (1 << 24) /* ids above are refused at load */
 
 typedef struct DavitTokenizer DavitTokenizer;
 typedef struct DavitEncoder DavitEncoder;
@@ -31,8 +33,8 @@ typedef struct DavitDecoder DavitDecoder;
 
 /* ---- load ---- */
 
-/* Strings of a GGUF array value as they lie in the file: each a little-endian u64 length and
- * its bytes, @count times. Zero-initialised = the key is absent. */
+/* Strings of a GGUF array value as they lie in the file: each a little-endian u64 length
+ * and its bytes, @count times. Zero-initialised = the key is absent. */
 typedef struct DavitGgufStrings {
     davit_span bytes; /* (borrowed during the call) exactly the array's elements */
     uint64_t count;
@@ -40,30 +42,33 @@ typedef struct DavitGgufStrings {
 
 /* The tokenizer.* keys of a GGUF file; all spans borrowed during the call. */
 typedef struct DavitGgufVocab {
-    davit_span arch;         /* general.architecture: Gemma orders merges by id, not score */
-    davit_span model;        /* tokenizer.ggml.model: "gpt2", "llama", ...; ptr NULL = absent */
-    davit_span pre;          /* tokenizer.ggml.pre */
-    davit_span json;         /* tokenizer.huggingface.json: used alone when present */
+    davit_span arch;  /* general.architecture: Gemma orders merges by id, not score */
+    davit_span model; /* tokenizer.ggml.model: "gpt2", "llama", ...; ptr NULL = absent */
+    davit_span pre;   /* tokenizer.ggml.pre */
+    davit_span json;  /* tokenizer.huggingface.json: used alone when present */
     DavitGgufStrings tokens; /* tokenizer.ggml.tokens */
     DavitGgufStrings merges; /* tokenizer.ggml.merges */
     const uint8_t *scores;   /* tokenizer.ggml.scores: f32 little-endian; NULL = absent */
     uint64_t n_scores;
-    const uint8_t *types;    /* tokenizer.ggml.token_type: i32 little-endian; NULL = absent */
+    const uint8_t
+        *types; /* tokenizer.ggml.token_type: i32 little-endian; NULL = absent */
     uint64_t n_types;
     int64_t bos, eos, unk, pad; /* tokenizer.ggml.*_token_id; -1 = absent */
     int32_t add_bos, add_eos;   /* tokenizer.ggml.add_*_token; -1 = absent */
     int32_t add_space_prefix;   /* tokenizer.ggml.add_space_prefix; -1 = absent */
 } DavitGgufVocab;
 
-/* Returns: (owned) the tokenizer of @text, the content of a tokenizer.json (borrowed during
- * the call), or NULL with records in @report that name @subject. */
-DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len, const char *subject,
-                                          DavitRegistry *registry, DavitReport *report);
+/* Returns: (owned) the tokenizer of @text, the content of a tokenizer.json (borrowed
+ * during the call), or NULL with records in @report that name @subject. */
+DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len,
+                                          const char *subject, DavitRegistry *registry,
+                                          DavitReport *report);
 
-/* The same from GGUF keys. What GGUF leaves out comes from the plugin that claims the `pre`
- * name; a name that nobody claims is refused, there is no default. */
-DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab, const char *subject,
-                                          DavitRegistry *registry, DavitReport *report);
+/* The same from GGUF keys. What GGUF leaves out comes from the plugin that claims the
+ * `pre` name; a name that nobody claims is refused, there is no default. */
+DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab,
+                                          const char *subject, DavitRegistry *registry,
+                                          DavitReport *report);
 
 void davit_tokenizer_free(DavitTokenizer *tokenizer); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitTokenizer, davit_tokenizer_free)
@@ -78,7 +83,8 @@ size_t davit_tokenizer_n_ids(const DavitTokenizer *tokenizer);
 const char *davit_tokenizer_text(const DavitTokenizer *tokenizer, int32_t id,
                                  size_t *out_len);
 
-/* Id of a token spelled as davit_tokenizer_text gives it, added tokens first; -1 = none. */
+/* Id of a token spelled as davit_tokenizer_text gives it, added tokens first; -1 = none.
+ */
 int32_t davit_tokenizer_id(const DavitTokenizer *tokenizer, const char *text, size_t len);
 
 /* A token marked special, which decoding can skip and --safe does not recognise. */
@@ -93,8 +99,8 @@ typedef enum DavitSpecial {
     DAVIT_N_SPECIALS,
 } DavitSpecial;
 
-/* Id with a role, -1 where the source does not say. GGUF keys say all; a tokenizer.json only
- * the unknown token (roles are in tokenizer_config.json, not read here). */
+/* Id with a role, -1 where the source does not say. GGUF keys say all; a tokenizer.json
+ * only the unknown token (roles are in tokenizer_config.json, not read here). */
 int32_t davit_tokenizer_special(const DavitTokenizer *tokenizer, DavitSpecial role);
 
 /* Ids that DAVIT_ENCODE_SPECIAL puts around every text. (borrowed) */
@@ -140,17 +146,19 @@ int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32
 
 /* One piece of a text on its way: what the model got, and what it made of it. */
 typedef struct DavitPiece {
-    const char *text;   /* (borrowed during the call) after normalising; not NUL-terminated */
+    const char
+        *text; /* (borrowed during the call) after normalising; not NUL-terminated */
     size_t len;
     const int32_t *ids; /* (borrowed during the call) */
     size_t n_ids;
-    bool added;         /* an added token, found in the text as a whole */
+    bool added; /* an added token, found in the text as a whole */
 } DavitPiece;
 typedef void (*DavitPieceFn)(void *ctx, const DavitPiece *piece);
 
 /* As davit_encode without DAVIT_ENCODE_SPECIAL's ids, telling @fn each piece in order. */
 int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,
-                            uint32_t flags, DavitPieceFn fn, void *ctx, DavitReport *report);
+                            uint32_t flags, DavitPieceFn fn, void *ctx,
+                            DavitReport *report);
 
 /* Elementary steps (symbols looked at, heap moves) since the encoder was made: the growth
  * test's ruler. */

@@ -24,10 +24,10 @@ typedef enum DavitMetaScheme {
 /* What the core does to a part before the plugin's scanner sees it, and after. */
 typedef struct DavitPretok {
     davit_tok_shape shape;
-    bool byte_level;    /* the model gets bytes in the 256 letter alphabet */
-    bool prefix_space;  /* ByteLevel alone with add_prefix_space */
+    bool byte_level;   /* the model gets bytes in the 256 letter alphabet */
+    bool prefix_space; /* ByteLevel alone with add_prefix_space */
     DavitMetaScheme meta;
-    char mark[8];       /* Metaspace: what a space becomes */
+    char mark[8]; /* Metaspace: what a space becomes */
     size_t mark_len;
 } DavitPretok;
 
@@ -38,26 +38,27 @@ struct DavitTokenizer {
     DavitPretok pretok;
     DavitPost post;
     DavitDecodeChain decoder;
-    GPtrArray *added;      /* DavitAdded, owned, in file order, one per text */
-    GHashTable *added_ids; /* GBytes (owned) of the text to DavitAdded */
+    GPtrArray *added;        /* DavitAdded, owned, in file order, one per text */
+    GHashTable *added_ids;   /* GBytes (owned) of the text to DavitAdded */
     DavitTrie *raw, *normal; /* passes 1 and 2 */
-    uint8_t *id_flags;     /* by id: 1 added, 2 special */
+    uint8_t *id_flags;       /* by id: 1 added, 2 special */
     int32_t specials[DAVIT_N_SPECIALS];
     char *source, *family, *plugin, *canonical, *why; /* owned; for explain */
 };
 
 /* Parts of a tokenizer as its source gives them. */
 typedef struct DavitTokParts {
-    const char *subject;         /* (borrowed) file name for records */
-    const char *source;          /* "tokenizer.json" or "gguf" */
-    json_t *normalizer, *pre_tokenizer, *post_processor, *decoder; /* owned refs or NULL */
-    DavitVocab *vocab;           /* owned, sealed */
-    GArray *merges;              /* DavitMerge, owned */
-    GArray *added;               /* DavitAdded with declared ids, texts owned */
-    char *unk;                   /* owned; NULL = no unknown token */
+    const char *subject; /* (borrowed) file name for records */
+    const char *source;  /* "tokenizer.json" or "gguf" */
+    json_t *normalizer, *pre_tokenizer, *post_processor,
+        *decoder;      /* owned refs or NULL */
+    DavitVocab *vocab; /* owned, sealed */
+    GArray *merges;    /* DavitMerge, owned */
+    GArray *added;     /* DavitAdded with declared ids, texts owned */
+    char *unk;         /* owned; NULL = no unknown token */
     bool byte_fallback, fuse_unk, ignore_merges;
-    bool merges_by_id;           /* GGUF without merges: ids give their order, not scores */
-    bool has_claim;              /* GGUF: the claim was found by its pre name */
+    bool merges_by_id; /* GGUF without merges: ids give their order, not scores */
+    bool has_claim;    /* GGUF: the claim was found by its pre name */
     DavitShapeClaim claim;
     int32_t specials[DAVIT_N_SPECIALS];
 } DavitTokParts;
@@ -70,11 +71,12 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
                                 DavitReport *report);
 
 /* tokenizer-invalid with a sentence; returns DAVIT_E_CORRUPT. */
-int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report, const char *member,
-                          const char *expected, const char *found, const char *message);
+int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
+                          const char *member, const char *expected, const char *found,
+                          const char *message);
 
-/* Ids of @left, @right and their joined text, rank = parts->merges->len. False with a record
- * if one of the three is not in the vocabulary. */
+/* Ids of @left, @right and their joined text, rank = parts->merges->len. False with a
+ * record if one of the three is not in the vocabulary. */
 int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
                             const char *right, size_t right_len, DavitReport *report);
 

@@ -15,7 +15,7 @@ typedef struct DavitVocab DavitVocab;
 typedef enum DavitVocabAdd {
     DAVIT_VOCAB_ADDED,
     DAVIT_VOCAB_ID_TAKEN,
-    DAVIT_VOCAB_ID_RANGE, /* negative or above DAVIT_TOK_MAX_ID */
+    DAVIT_VOCAB_ID_RANGE,  /* negative or above DAVIT_TOK_MAX_ID */
     DAVIT_VOCAB_TOO_LARGE, /* 2 GiB of text, or memory is gone */
 } DavitVocabAdd;
 
@@ -23,12 +23,13 @@ DavitVocab *davit_vocab_new(void);
 void davit_vocab_free(DavitVocab *vocab); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitVocab, davit_vocab_free)
 
-/* Give @id the text @text (copied). Before seal: a token of the model. After: an id that has
- * text but is not found by davit_vocab_find (an added token). */
-DavitVocabAdd davit_vocab_add(DavitVocab *vocab, int64_t id, const char *text, size_t len);
+/* Give @id the text @text (copied). Before seal: a token of the model. After: an id that
+ * has text but is not found by davit_vocab_find (an added token). */
+DavitVocabAdd davit_vocab_add(DavitVocab *vocab, int64_t id, const char *text,
+                              size_t len);
 
-/* Build the text to id table. Returns: -1, or an id whose text another id has too; -2 when
- * memory is gone. */
+/* Build the text to id table. Returns: -1, or an id whose text another id has too; -2
+ * when memory is gone. */
 int32_t davit_vocab_seal(DavitVocab *vocab);
 
 size_t davit_vocab_n_ids(const DavitVocab *vocab);    /* one past the highest */

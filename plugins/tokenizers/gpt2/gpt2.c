@@ -4,7 +4,7 @@
 #include <davit/help/scan.h>
 #include <davit/tokenizer.h>
 
-#define BYTE_LEVEL(prefix)                                                                \
+#define BYTE_LEVEL(prefix)                                                               \
     "{\"add_prefix_space\":" prefix ",\"type\":\"ByteLevel\",\"use_regex\":true}"
 
 static const davit_tok_shape gpt2 = {
@@ -23,7 +23,8 @@ static const davit_tok_shape gpt2_nfc = {
     .name = "gpt2",
     .pre_tokenizer = BYTE_LEVEL("false"),
     .gguf_pre = "mpt|olmo|modern-bert",
-    .gguf_facts = "{\"normalizer\":{\"type\":\"NFC\"},\"decoder\":{\"type\":\"ByteLevel\"}}",
+    .gguf_facts =
+        "{\"normalizer\":{\"type\":\"NFC\"},\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = davit_scan_gpt2,
     .cut = davit_cut_lines,
 };

@@ -4,13 +4,14 @@
 #include <davit/help/scan.h>
 #include <davit/tokenizer.h>
 
-#define SHAPE                                                                             \
-    "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"},"               \
-    "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":true}],"            \
+#define SHAPE                                                                            \
+    "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"},"              \
+    "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":true}],"           \
     "\"type\":\"Sequence\"}"
 #define DECODER "\"decoder\":{\"type\":\"ByteLevel\"}"
 
-/* SmolLM's vocabulary lacks the letters of 21 bytes; without an unknown token they vanish. */
+/* SmolLM's vocabulary lacks the letters of 21 bytes; without an unknown token they
+ * vanish. */
 static const davit_tok_shape digits = {
     .struct_size = DAVIT_END(davit_tok_shape, cut),
     .name = "gpt2_digits",

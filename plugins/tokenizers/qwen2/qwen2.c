@@ -4,11 +4,11 @@
 #include <davit/help/scan.h>
 #include <davit/tokenizer.h>
 
-#define SHAPE(behavior, invert)                                                           \
-    "{\"pretokenizers\":[{\"behavior\":\"" behavior "\",\"invert\":" invert               \
-    ",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\\\p{L}\\\\p{N}]?"   \
-    "\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\r\\n]*|\\\\s*[\\r\\n]+|"            \
-    "\\\\s+(?!\\\\S)|\\\\s+\"},\"type\":\"Split\"},{\"add_prefix_space\":false,"          \
+#define SHAPE(behavior, invert)                                                          \
+    "{\"pretokenizers\":[{\"behavior\":\"" behavior "\",\"invert\":" invert              \
+    ",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\\\p{L}\\\\p{N}]?"  \
+    "\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\r\\n]*|\\\\s*[\\r\\n]+|"           \
+    "\\\\s+(?!\\\\S)|\\\\s+\"},\"type\":\"Split\"},{\"add_prefix_space\":false,"         \
     "\"type\":\"ByteLevel\",\"use_regex\":false}],\"type\":\"Sequence\"}"
 #define DECODER "\"decoder\":{\"type\":\"ByteLevel\"}"
 
@@ -21,13 +21,13 @@ static uint64_t qwen2_scan(const char *text, uint64_t n, uint64_t from, uint64_t
     return davit_scan_words(&rules, text, n, from, ends, cap);
 }
 
-#define ENTRY(sym, shape, pre, facts)                                                     \
-    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),   \
-                                        .name = "qwen2",                                  \
-                                        .pre_tokenizer = shape,                           \
-                                        .gguf_pre = pre,                                  \
-                                        .gguf_facts = facts,                              \
-                                        .scan = qwen2_scan,                               \
+#define ENTRY(sym, shape, pre, facts)                                                    \
+    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),  \
+                                        .name = "qwen2",                                 \
+                                        .pre_tokenizer = shape,                          \
+                                        .gguf_pre = pre,                                 \
+                                        .gguf_facts = facts,                             \
+                                        .scan = qwen2_scan,                              \
                                         .cut = davit_cut_lines}
 
 ENTRY(isolated, SHAPE("Isolated", "false"),
@@ -42,5 +42,5 @@ static const davit_tokenizer_iface iface = {
 
 DAVIT_COMPONENT(component, DAVIT_KIND_TOKENIZER, "org.davit.tokenizer.qwen2",
                 "model=bpe;family=qwen2", DAVIT_RUN, 50, .iface = &iface);
-DAVIT_PLUGIN("org.davit.tokenizer.qwen2", "Qwen 2 pre-tokenizer", "davit",
-             "1.0.0", "Apache-2.0", &component);
+DAVIT_PLUGIN("org.davit.tokenizer.qwen2", "Qwen 2 pre-tokenizer", "davit", "1.0.0",
+             "Apache-2.0", &component);

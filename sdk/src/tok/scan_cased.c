@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanner body of the o200k and Tekken regexes, whose words end where lower case meets upper.
+ * Scanner body of the o200k and Tekken regexes, whose words end where lower case meets
+ * upper.
  *
- * U* W+ with U and W overlapping (Lm, Lo, M are in both) needs a look back: if no character
- * of W alone follows the run of U, the match ends behind the last character of the run that
- * is in both, or there is none.
+ * U* W+ with U and W overlapping (Lm, Lo, M are in both) needs a look back: if no
+ * character of W alone follows the run of U, the match ends behind the last character of
+ * the run that is in both, or there is none.
  */
 #include "scan_private.h"
 
@@ -11,7 +12,8 @@
 #define UPPER (DAVIT_UCD_LU | DAVIT_UCD_LT | BOTH)
 #define LOWER (DAVIT_UCD_LL | BOTH)
 
-/* End of U*W+ at @off; @off if it does not match, and then *out_upper is the end of U*. */
+/* End of U*W+ at @off; @off if it does not match, and then *out_upper is the end of U*.
+ */
 static uint64_t match_lower_word(const char *text, uint64_t n, uint64_t off,
                                  uint64_t *out_upper)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Scanner body of DeepSeek-V3: three Split stages, each on the pieces of the one before.
  *
- * Stages 1 and 2 cut the text into parts of three kinds: numbers, CJK, the rest. The third
- * regex sees one part at a time, so a character of another kind is the end of the text for
- * it. Characters that it does not match stay as pieces of their own (gaps).
+ * Stages 1 and 2 cut the text into parts of three kinds: numbers, CJK, the rest. The
+ * third regex sees one part at a time, so a character of another kind is the end of the
+ * text for it. Characters that it does not match stay as pieces of their own (gaps).
  */
 #include "scan_private.h"
 
@@ -40,7 +40,8 @@ static uint32_t bits_at(const char *text, uint64_t n, uint64_t off, uint32_t kin
     return bits;
 }
 
-static uint64_t run(const char *text, uint64_t n, uint64_t off, uint32_t kind, uint32_t want)
+static uint64_t run(const char *text, uint64_t n, uint64_t off, uint32_t kind,
+                    uint32_t want)
 {
     uint32_t len;
 
@@ -95,7 +96,8 @@ static uint64_t match_third(const char *text, uint64_t n, uint64_t at, uint32_t 
     return at;
 }
 
-/* Where the gap that starts at @at ends: the first place where the third regex matches. */
+/* Where the gap that starts at @at ends: the first place where the third regex matches.
+ */
 static uint64_t match_gap(const char *text, uint64_t n, uint64_t at, uint32_t kind)
 {
     uint32_t len;

@@ -21,7 +21,8 @@ static uint64_t match_lower_contraction(const char *text, uint64_t n, uint64_t o
     return off;
 }
 
-/* White space before @limit, where a stage before this one has cut; it counts as the end. */
+/* White space before @limit, where a stage before this one has cut; it counts as the end.
+ */
 static uint64_t next_piece(const char *text, uint64_t n, uint64_t at, uint32_t stop)
 {
     const uint32_t known = DAVIT_UCD_SPACE | DAVIT_UCD_L | DAVIT_UCD_N | stop;
@@ -69,8 +70,8 @@ uint64_t davit_scan_gpt2(const char *text, uint64_t n, uint64_t from, uint64_t *
 }
 
 /* A digit is a part of its own, and the end of the text for what stands before it. The
- * Digits stage takes a few more characters than \p{N}, which GPT-2 would take for symbols;
- * \p{N} has none that Digits lacks (make_ucd.py). */
+ * Digits stage takes a few more characters than \p{N}, which GPT-2 would take for
+ * symbols; \p{N} has none that Digits lacks (make_ucd.py). */
 uint64_t davit_scan_gpt2_digits(const char *text, uint64_t n, uint64_t from,
                                 uint64_t *out_ends, uint64_t cap)
 {

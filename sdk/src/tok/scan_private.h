@@ -18,7 +18,8 @@ static inline uint64_t run_of(const char *text, uint64_t n, uint64_t off, uint32
 }
 
 /* End of the run of characters with none of the bits @shun from @off on. */
-static inline uint64_t run_without(const char *text, uint64_t n, uint64_t off, uint32_t shun)
+static inline uint64_t run_without(const char *text, uint64_t n, uint64_t off,
+                                   uint32_t shun)
 {
     uint32_t len;
 
@@ -57,9 +58,10 @@ static inline uint64_t match_contraction(const char *text, uint64_t n, uint64_t 
     return off;
 }
 
-/* End of \s*[\r\n]+ (only with @newlines), else \s+(?!\S), else \s+ at @off, where a white
- * space character stands. */
-static inline uint64_t match_space(const char *text, uint64_t n, uint64_t off, int newlines)
+/* End of \s*[\r\n]+ (only with @newlines), else \s+(?!\S), else \s+ at @off, where a
+ * white space character stands. */
+static inline uint64_t match_space(const char *text, uint64_t n, uint64_t off,
+                                   int newlines)
 {
     uint64_t at = off, last = off, newline = 0;
     uint32_t len;

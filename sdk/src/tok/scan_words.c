@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanner body of the Llama-3 regex and its kin. The alternatives are tried in the order of
- * the regex; each needs at most one character of lookahead, so nothing backtracks.
+ * Scanner body of the Llama-3 regex and its kin. The alternatives are tried in the order
+ * of the regex; each needs at most one character of lookahead, so nothing backtracks.
  */
 #include "scan_private.h"
 
@@ -32,7 +32,8 @@ static uint64_t next_piece(const davit_scan_rules *rules, const char *text, uint
         return run_of(text, n, at + len + len2, word);
 
     if (!(bits & DAVIT_UCD_SPACE) ||
-        (text[at] == ' ' && len2 > 0 && !(after & (DAVIT_UCD_SPACE | DAVIT_UCD_N | word)))) {
+        (text[at] == ' ' && len2 > 0 &&
+         !(after & (DAVIT_UCD_SPACE | DAVIT_UCD_N | word)))) {
         end = run_without(text, n, at + len, DAVIT_UCD_SPACE | DAVIT_UCD_N | word);
         return rules->tail ? run_of_newlines(text, n, end, rules->tail) : end;
     }

@@ -2,15 +2,15 @@
  * Scanner bodies that tokenizer plugins share. Part of libdavit-sdk.a.
  *
  * Each body cuts text as one family of regexes does, without a regex: linear in the bytes
- * passed over, no allocation, no recursion, resumable at any end that it gave. All of them
- * have the contract of davit_tok_shape.scan (tokenizer.h); a plugin writes a scan function
- * of its own that hands its rules on:
+ * passed over, no allocation, no recursion, resumable at any end that it gave. All of
+ * them have the contract of davit_tok_shape.scan (tokenizer.h); a plugin writes a scan
+ * function of its own that hands its rules on:
  *
- *   static uint64_t mine_scan(const char *text, uint64_t n, uint64_t from, uint64_t *ends,
- *                             uint64_t cap)
+ *   static uint64_t mine_scan(const char *text, uint64_t n, uint64_t from, uint64_t
+ * *ends, uint64_t cap)
  *   {
- *       static const davit_scan_rules rules = {.max_digits = 3, .tail = DAVIT_TAIL_NEWLINES};
- *       return davit_scan_words(&rules, text, n, from, ends, cap);
+ *       static const davit_scan_rules rules = {.max_digits = 3, .tail =
+ * DAVIT_TAIL_NEWLINES}; return davit_scan_words(&rules, text, n, from, ends, cap);
  *   }
  *
  * Text that is not valid UTF-8 is cut somewhere, never read past its end.
@@ -30,10 +30,11 @@ extern "C" {
 #define DAVIT_TAIL_SLASHES  2u /* [\r\n/]* */
 
 typedef struct davit_scan_rules {
-    uint32_t max_digits;  /* \p{N}{1,max}; 0 = \p{N}+ */
-    uint32_t tail;        /* DAVIT_TAIL_ */
-    uint32_t marks;       /* 1: words are [\p{L}\p{M}]+ and symbols exclude \p{M} */
-    uint32_t contraction; /* 1: (?i:'s|'t|'re|'ve|'m|'ll|'d) before (words) or after (cased) */
+    uint32_t max_digits; /* \p{N}{1,max}; 0 = \p{N}+ */
+    uint32_t tail;       /* DAVIT_TAIL_ */
+    uint32_t marks;      /* 1: words are [\p{L}\p{M}]+ and symbols exclude \p{M} */
+    uint32_t
+        contraction; /* 1: (?i:'s|'t|'re|'ve|'m|'ll|'d) before (words) or after (cased) */
 } davit_scan_rules;
 
 /* contraction | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}{1,max} | ` ?[^\s\p{L}\p{N}]+`tail
@@ -43,7 +44,8 @@ uint64_t davit_scan_words(const davit_scan_rules *rules, const char *text, uint6
 
 /* [^\r\n\p{L}\p{N}]?[U]*[W]+contraction? | [^\r\n\p{L}\p{N}]?[U]+[W]*contraction?
  * | \p{N}{1,max} | ` ?[^\s\p{L}\p{N}]+`tail | \s*[\r\n]+ | \s+(?!\S) | \s+
- * with U = \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M} and W = \p{Ll}\p{Lm}\p{Lo}\p{M}   (o200k, tekken) */
+ * with U = \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M} and W = \p{Ll}\p{Lm}\p{Lo}\p{M}   (o200k,
+ * tekken) */
 uint64_t davit_scan_cased(const davit_scan_rules *rules, const char *text, uint64_t n,
                           uint64_t from, uint64_t *out_ends, uint64_t cap);
 
@@ -51,22 +53,24 @@ uint64_t davit_scan_cased(const davit_scan_rules *rules, const char *text, uint6
 uint64_t davit_scan_gpt2(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
                          uint64_t cap);
 
-/* The stage Digits(individual_digits) first, then GPT-2 on each part   (SmolLM, StarCoder) */
+/* The stage Digits(individual_digits) first, then GPT-2 on each part   (SmolLM,
+ * StarCoder) */
 uint64_t davit_scan_gpt2_digits(const char *text, uint64_t n, uint64_t from,
                                 uint64_t *out_ends, uint64_t cap);
 
-/* Split \p{N}{1,3}, Split [CJK]+, Split of the third regex, all Isolated   (DeepSeek-V3) */
+/* Split \p{N}{1,3}, Split [CJK]+, Split of the third regex, all Isolated   (DeepSeek-V3)
+ */
 uint64_t davit_scan_deepseek3(const char *text, uint64_t n, uint64_t from,
                               uint64_t *out_ends, uint64_t cap);
 
-/* Cut before each @mark (UTF-8), the Metaspace stage with split=true: a piece is the mark
- * and what follows it. @mark_len > 0. */
-uint64_t davit_scan_before(const char *mark, uint64_t mark_len, const char *text, uint64_t n,
-                           uint64_t from, uint64_t *out_ends, uint64_t cap);
+/* Cut before each U+2581, the Metaspace stage with split=true: a piece is the mark and what
+ * follows it   (SentencePiece) */
+uint64_t davit_scan_before_mark(const char *text, uint64_t n, uint64_t from,
+                                uint64_t *out_ends, uint64_t cap);
 
-/* Cut after each @mark, a Split of that string with MergedWithPrevious. @mark_len > 0. */
-uint64_t davit_scan_after(const char *mark, uint64_t mark_len, const char *text, uint64_t n,
-                          uint64_t from, uint64_t *out_ends, uint64_t cap);
+/* Cut after each space, a Split of " " with MergedWithPrevious   (Gemma 3) */
+uint64_t davit_scan_after_space(const char *text, uint64_t n, uint64_t from,
+                                uint64_t *out_ends, uint64_t cap);
 
 /* davit_tok_shape.cut of the regex bodies above: after a line feed that an
  * ASCII letter follows. No alternative joins the two, and none looks further back. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The Tekken regex of Mistral: o200k with single digits and without contractions.
+ */
+#include <davit/help/scan.h>
+#include <davit/tokenizer.h>
+
+#define REGEX                                                                            \
+    "[^\\r\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*["         \
+    "\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+|[^\\r\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}"         \
+    "\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*|"       \
+    "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\r\\n/]*|\\\\s*[\\r\\n]+|\\\\s+(?!\\\\S)"     \
+    "|\\\\s+"
+#define SHAPE(behavior, invert)                                                          \
+    "{\"pretokenizers\":[{\"behavior\":\"" behavior "\",\"invert\":" invert              \
+    ",\"pattern\":{\"Regex\":\"" REGEX "\"},\"type\":\"Split\"},"                        \
+    "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":false}],"          \
+    "\"type\":\"Sequence\"}"
+#define DECODER "\"decoder\":{\"type\":\"ByteLevel\"}"
+
+static uint64_t tekken_scan(const char *text, uint64_t n, uint64_t from, uint64_t *ends,
+                            uint64_t cap)
+{
+    static const davit_scan_rules rules = {.max_digits = 1, .tail = DAVIT_TAIL_SLASHES};
+
+    return davit_scan_cased(&rules, text, n, from, ends, cap);
+}
+
+#define ENTRY(sym, behavior, invert, pre, facts)                                         \
+    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),  \
+                                        .name = "tekken",                                \
+                                        .pre_tokenizer = SHAPE(behavior, invert),        \
+                                        .gguf_pre = pre,                                 \
+                                        .gguf_facts = facts,                             \
+                                        .scan = tekken_scan,                             \
+                                        .cut = davit_cut_lines}
+
+ENTRY(isolated, "Isolated", "false", "tekken",
+      "{\"normalizer\":null,\"model\":{\"ignore_merges\":true},\"add_bos\":true," DECODER
+      "}");
+/* The regex covers every character, so keeping the matches only is the same. */
+ENTRY(removed, "Removed", "true", NULL, NULL);
+
+static const davit_tok_shape *const shapes[] = {&isolated, &removed, NULL};
+static const davit_tokenizer_iface iface = {
+    .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};
+
+DAVIT_COMPONENT(component, DAVIT_KIND_TOKENIZER, "org.davit.tokenizer.tekken",
+                "model=bpe;family=tekken", DAVIT_RUN, 50, .iface = &iface);
+DAVIT_PLUGIN("org.davit.tokenizer.tekken", "Tekken pre-tokenizer", "davit", "1.0.0",
+             "Apache-2.0", &component);
