@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Table of dtype names. Scalars: safetensors 0.6 header names in lower case. Blocks: ggml's
- * type table of May 2026 (type_size and blck_size); ids live in the gguf plugin. */
+ * Table of dtype names. Scalars: safetensors 0.6 header names in lower case. Blocks:
+ * ggml's type table of May 2026 (type_size and blck_size); ids live in the gguf plugin.
+ */
 #include "base/dtype.h"
 
 #include <string.h>

@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 typedef enum DavitDtypeClass {
-    DAVIT_DTYPE_FLOAT,   /* plain floating point, 8 bits and up */
+    DAVIT_DTYPE_FLOAT, /* plain floating point, 8 bits and up */
     DAVIT_DTYPE_INTEGER,
     DAVIT_DTYPE_BOOL,
     DAVIT_DTYPE_COMPLEX,
-    DAVIT_DTYPE_PACKED,  /* sub-byte floats: F4, F6 */
-    DAVIT_DTYPE_BLOCK,   /* quantised blocks of GGUF */
+    DAVIT_DTYPE_PACKED, /* sub-byte floats: F4, F6 */
+    DAVIT_DTYPE_BLOCK,  /* quantised blocks of GGUF */
 } DavitDtypeClass;
 
 typedef struct DavitDtype {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pull reader: a state per open object or array on an explicit stack, one event a call.
- * Strings and numbers are decoded in json_text.c, keys remembered in json_keys.c. */
+ * The pull reader: a state per open object or array on an explicit stack, one event a
+ * call. Strings and numbers are decoded in json_text.c, keys remembered in json_keys.c.
+ */
 #include "base/json.h"
 
 #include <inttypes.h>
@@ -64,11 +65,12 @@ static int32_t fail_as(DavitJsonReader *r, uint32_t code, int32_t status, const 
                                                            .expected = expected,
                                                            .found = found,
                                                            .message = message});
-    return davit_say(r->sink, status, &(davit_refusal){.code = code,
-                                                       .subject = r->subject,
-                                                       .expected = expected,
-                                                       .found = found,
-                                                       .message = message});
+    return davit_say(r->sink, status,
+                     &(davit_refusal){.code = code,
+                                      .subject = r->subject,
+                                      .expected = expected,
+                                      .found = found,
+                                      .message = message});
 }
 
 static int32_t fail(DavitJsonReader *r, const char *at, const char *why)
@@ -145,7 +147,8 @@ static void value_done(DavitJsonReader *r)
     r->state = r->depth ? STATE_AFTER : STATE_DONE;
 }
 
-static int32_t emit(DavitJsonReader *r, davit_json_event *out, uint32_t type, const char *at)
+static int32_t emit(DavitJsonReader *r, davit_json_event *out, uint32_t type,
+                    const char *at)
 {
     r->last_type = type;
     out->type = type;
@@ -188,7 +191,8 @@ static int32_t refuse_key(DavitJsonReader *r, const char *at, davit_span key)
 }
 
 /* Remember @key of the innermost object; it must be new. */
-static int32_t remember_key(DavitJsonReader *r, const char *at, davit_span key, bool copied)
+static int32_t remember_key(DavitJsonReader *r, const char *at, davit_span key,
+                            bool copied)
 {
     const char *kept = key.ptr;
 
@@ -255,14 +259,16 @@ static int32_t close_frame(DavitJsonReader *r, davit_json_event *out)
 
     davit_json_key_table_close(&frame->keys, &r->keys);
     value_done(r);
-    return emit(r, out, frame->is_object ? DAVIT_JSON_OBJECT_END : DAVIT_JSON_ARRAY_END, at);
+    return emit(r, out, frame->is_object ? DAVIT_JSON_OBJECT_END : DAVIT_JSON_ARRAY_END,
+                at);
 }
 
 static int32_t read_number(DavitJsonReader *r, davit_json_event *out)
 {
     const char *at = r->p;
     DavitJsonNumber n = {0};
-    const char *why = davit_json_scan_number(r->p, r->end, DAVIT_JSON_MAX_NUMBER, r->python, &n);
+    const char *why =
+        davit_json_scan_number(r->p, r->end, DAVIT_JSON_MAX_NUMBER, r->python, &n);
 
     if (why)
         return fail(r, at, why);
@@ -306,8 +312,9 @@ static int32_t read_word(DavitJsonReader *r, davit_json_event *out)
     else if (r->python && take_word(r, "-Infinity"))
         value = -(double)INFINITY;
     else
-        return fail(r, at, at == r->end ? "the text ends where a value is expected"
-                                        : "a value is expected");
+        return fail(r, at,
+                    at == r->end ? "the text ends where a value is expected"
+                                 : "a value is expected");
     value_done(r);
     emit(r, out, type, at);
     if (type == DAVIT_JSON_REAL) {
@@ -402,7 +409,8 @@ int32_t davit_json_next(DavitJsonReader *r, davit_json_event *out)
 
 int32_t davit_json_skip(DavitJsonReader *r)
 {
-    const bool opened = r->last_type == DAVIT_JSON_OBJECT || r->last_type == DAVIT_JSON_ARRAY;
+    const bool opened =
+        r->last_type == DAVIT_JSON_OBJECT || r->last_type == DAVIT_JSON_ARRAY;
     const uint32_t outer = opened ? r->depth - 1 : r->depth;
     davit_json_event event = {.struct_size = DAVIT_END(davit_json_event, off)};
     int32_t status;

@@ -19,11 +19,13 @@
 
 typedef struct davit_json_reader DavitJsonReader;
 
-/* Returns: (owned) a reader on @text (borrowed until close) that puts its error records into
+/* Returns: (owned) a reader on @text (borrowed until close) that puts its error records
+ * into
  * @report with @subject as the file, or NULL with a record. */
 DavitJsonReader *davit_json_open(const char *text, size_t len, uint32_t dialect,
                                  const char *subject, DavitReport *report);
-/* See davit_json_suite: same contracts. After an error every call gives that error again. */
+/* See davit_json_suite: same contracts. After an error every call gives that error again.
+ */
 int32_t davit_json_next(DavitJsonReader *reader, davit_json_event *out);
 int32_t davit_json_skip(DavitJsonReader *reader);
 void davit_json_close(DavitJsonReader *reader); /* NULL is fine */

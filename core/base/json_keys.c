@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Set of keys per open object: a plain list up to SMALL keys, then an open-addressed table
- * that doubles at three quarters full. */
+ * Set of keys per open object: a plain list up to SMALL keys, then an open-addressed
+ * table that doubles at three quarters full. */
 #include "base/json_keys.h"
 
 #include <string.h>
@@ -65,7 +65,8 @@ static size_t find_slot(const DavitJsonKeyTable *table, const DavitJsonKeys *key
     const size_t mask = table->n_slots - 1;
     size_t at = hash & mask;
 
-    while (table->slots[at] && !key_equal(&keys->keys[table->slots[at] - 1], hash, ptr, len))
+    while (table->slots[at] &&
+           !key_equal(&keys->keys[table->slots[at] - 1], hash, ptr, len))
         at = (at + 1) & mask;
     return at;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys of the objects that a JSON reader has open, to refuse the second of two equal ones.
- * Linear for small and huge objects; hashes are seeded, so no input can make them collide. */
+ * Keys of the objects that a JSON reader has open, to refuse the second of two equal
+ * ones. Linear for small and huge objects; hashes are seeded, so no input can make them
+ * collide. */
 #ifndef DAVIT_BASE_JSON_KEYS_H
 #define DAVIT_BASE_JSON_KEYS_H
 

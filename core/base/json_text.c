@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Decoding of JSON strings (RFC 8259 section 7, UTF-8 by RFC 3629) and numbers (section 6). */
+ * Decoding of JSON strings (RFC 8259 section 7, UTF-8 by RFC 3629) and numbers (section
+ * 6). */
 #include "base/json_text.h"
 
 #include <math.h>
@@ -10,15 +11,15 @@
 #define ONES  0x0101010101010101u
 #define HIGHS 0x8080808080808080u
 
-/* Bytes of @w that are below 0x20, '"', '\\' or above 0x7f have their high bit set; bits of
- * bytes after the first hit may be wrong, so only "none" and "the first" are used. */
+/* Bytes of @w that are below 0x20, '"', '\\' or above 0x7f have their high bit set; bits
+ * of bytes after the first hit may be wrong, so only "none" and "the first" are used. */
 static uint64_t special_bytes(uint64_t w)
 {
     const uint64_t quote = w ^ (ONES * '"');
     const uint64_t slash = w ^ (ONES * '\\');
 
-    return (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) |
-            w) &
+    return (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) |
+            ((slash - ONES) & ~slash) | w) &
            HIGHS;
 }
 
@@ -122,8 +123,8 @@ static int32_t read_hex4(const char *p, const char *end)
     return n;
 }
 
-/* Code point of the \u escape at @p (on the backslash); *out_next after it, or after the pair.
- * -1 = bad digits. A lone surrogate is returned as it is. */
+/* Code point of the \u escape at @p (on the backslash); *out_next after it, or after the
+ * pair. -1 = bad digits. A lone surrogate is returned as it is. */
 static int32_t read_unicode(const char *p, const char *end, const char **out_next)
 {
     const int32_t first = read_hex4(p + 2, end);
@@ -271,7 +272,8 @@ static double number_value(const Digits *d, const char *p, const char *end)
 
 static bool fits_int64(const Digits *d)
 {
-    return d->whole && d->n_digits <= 19 && d->mantissa <= (uint64_t)INT64_MAX + d->negative;
+    return d->whole && d->n_digits <= 19 &&
+           d->mantissa <= (uint64_t)INT64_MAX + d->negative;
 }
 
 const char *davit_json_scan_number(const char *p, const char *end, size_t max_chars,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Strings and numbers of JSON text: the two tokens whose bytes need decoding. Private to the
- * reader (json.c). */
+ * Strings and numbers of JSON text: the two tokens whose bytes need decoding. Private to
+ * the reader (json.c). */
 #ifndef DAVIT_BASE_JSON_TEXT_H
 #define DAVIT_BASE_JSON_TEXT_H
 
@@ -11,19 +11,19 @@
 #include <glib.h>
 
 /* @p stands after the opening quote. On success *out_end is the closing quote and
- * *out_escapes tells whether the text between needs davit_json_unescape. On failure returns
- * why (static) and *out_end is where. */
+ * *out_escapes tells whether the text between needs davit_json_unescape. On failure
+ * returns why (static) and *out_end is where. */
 const char *davit_json_scan_string(const char *p, const char *end, const char **out_end,
                                    bool *out_escapes);
 
-/* Appends the text of a scanned string to @to. @python: lone surrogates become U+FFFD, else
- * they are an error. Returns: NULL, or why not (static) with *out_at where. */
+/* Appends the text of a scanned string to @to. @python: lone surrogates become U+FFFD,
+ * else they are an error. Returns: NULL, or why not (static) with *out_at where. */
 const char *davit_json_unescape(const char *p, const char *end, bool python, GString *to,
                                 const char **out_at);
 
 typedef struct DavitJsonNumber {
     const char *end;
-    bool whole;  /* fits int64 and was written without fraction and exponent */
+    bool whole; /* fits int64 and was written without fraction and exponent */
     int64_t i64;
     double f64;
 } DavitJsonNumber;

@@ -3,7 +3,8 @@
  *
  * A pattern is translated first (regex_onig.c): \w \s \h and line anchors get the meaning
  * they have there, and constructs that PCRE2 would read in another way are refused. Steps
- * and depth of a match are bounded. Invalid UTF-8 in a text never matches and never crashes.
+ * and depth of a match are bounded. Invalid UTF-8 in a text never matches and never
+ * crashes.
  */
 #ifndef DAVIT_BASE_REGEX_H
 #define DAVIT_BASE_REGEX_H
@@ -12,10 +13,10 @@
 
 #include "base/report.h"
 
-#define DAVIT_REGEX_MAX_PATTERN (64u * 1024u)  /* bytes of a pattern */
-#define DAVIT_REGEX_MATCH_LIMIT 10000000u      /* PCRE2 match limit of one match */
+#define DAVIT_REGEX_MAX_PATTERN (64u * 1024u) /* bytes of a pattern */
+#define DAVIT_REGEX_MATCH_LIMIT 10000000u     /* PCRE2 match limit of one match */
 #define DAVIT_REGEX_DEPTH_LIMIT 200000u
-#define DAVIT_REGEX_HEAP_LIMIT  (64u * 1024u)  /* KiB */
+#define DAVIT_REGEX_HEAP_LIMIT  (64u * 1024u) /* KiB */
 
 typedef struct davit_regex DavitRegex;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking the formats whose a file or directory is. All are asked, in candidate order; a final
- * refusal ends it; the best answer that covers the purposes wins; when nobody takes it, every
- * refusal is reported and then who declined. */
+ * Asking the formats whose a file or directory is. All are asked, in candidate order; a
+ * final refusal ends it; the best answer that covers the purposes wins; when nobody takes
+ * it, every refusal is reported and then who declined. */
 #include <limits.h>
 #include <string.h>
 
@@ -25,12 +25,12 @@ void davit_asked_free(void *p)
 typedef struct Round {
     DavitCheckpoint *ckpt;
     const char *subject;
-    guint first;          /* index of its first answer in ckpt->asked */
+    guint first; /* index of its first answer in ckpt->asked */
     const DavitFormat *best;
     DavitAsked *best_answer;
-    DavitAsked *final;    /* a refusal that ends it */
-    bool refused;         /* somebody knows the bytes and refuses */
-    DavitAsked *partial;  /* accepts, but not for all purposes */
+    DavitAsked *final;   /* a refusal that ends it */
+    bool refused;        /* somebody knows the bytes and refuses */
+    DavitAsked *partial; /* accepts, but not for all purposes */
     char best_entry[NAME_MAX + 1];
 } Round;
 
@@ -41,7 +41,8 @@ static int32_t status_of(const DavitReport *records)
 
     if (!first || first->code == DAVIT_R_PICKLE_UNSAFE)
         return DAVIT_E_UNSUPPORTED;
-    return first->code >= 300 && first->code < 400 ? DAVIT_E_CORRUPT : DAVIT_E_UNSUPPORTED;
+    return first->code >= 300 && first->code < 400 ? DAVIT_E_CORRUPT
+                                                   : DAVIT_E_UNSUPPORTED;
 }
 
 static bool is_entry(const davit_probe_in *in)
@@ -65,14 +66,15 @@ static void take_accept(Round *round, const DavitFormat *format, DavitAsked *ans
         return;
     }
     if (!is_entry(in)) {
-        davit_report_add(answer->records,
-                         &(DavitFinding){.code = DAVIT_R_NO_REASON,
-                                         .status = DAVIT_E_UNSUPPORTED,
-                                         .stage = "probe",
-                                         .who = format->id,
-                                         .subject = round->subject,
-                                         .found = in->out_entry,
-                                         .message = "the plugin chose a file that is not there"});
+        davit_report_add(
+            answer->records,
+            &(DavitFinding){.code = DAVIT_R_NO_REASON,
+                            .status = DAVIT_E_UNSUPPORTED,
+                            .stage = "probe",
+                            .who = format->id,
+                            .subject = round->subject,
+                            .found = in->out_entry,
+                            .message = "the plugin chose a file that is not there"});
         answer->verdict = DAVIT_DECLINE;
         return;
     }
@@ -139,32 +141,34 @@ static void report_declined(const Round *round, const davit_probe_in *in, bool r
     }
     if (refused && who->len == 0)
         return;
-    davit_report_add(report,
-                     &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
-                                     .status = refused ? DAVIT_OK : DAVIT_E_UNSUPPORTED,
-                                     .stage = "probe",
-                                     .subject = round->subject,
-                                     .expected = refused ? NULL : "a file of a known format",
-                                     .found = refused ? NULL : head,
-                                     .message = refused ? "the other formats declined it"
-                                                        : "no format recognises it",
-                                     .hint = who->len ? who->str : NULL});
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
+                                .status = refused ? DAVIT_OK : DAVIT_E_UNSUPPORTED,
+                                .stage = "probe",
+                                .subject = round->subject,
+                                .expected = refused ? NULL : "a file of a known format",
+                                .found = refused ? NULL : head,
+                                .message = refused ? "the other formats declined it"
+                                                   : "no format recognises it",
+                                .hint = who->len ? who->str : NULL});
 }
 
 static void report_no_plugins(const Round *round, DavitReport *report)
 {
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
-                                             .status = DAVIT_E_UNSUPPORTED,
-                                             .stage = "probe",
-                                             .subject = round->subject,
-                                             .expected = "a plugin of kind format",
-                                             .found = "none",
-                                             .message = "no format plugin was found",
-                                             .hint = "davit plugin list shows where davit "
-                                                     "looked"});
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                                     .status = DAVIT_E_UNSUPPORTED,
+                                     .stage = "probe",
+                                     .subject = round->subject,
+                                     .expected = "a plugin of kind format",
+                                     .found = "none",
+                                     .message = "no format plugin was found",
+                                     .hint = "davit plugin list shows where davit "
+                                             "looked"});
 }
 
-static void report_nobody(const Round *round, const davit_probe_in *in, DavitReport *report)
+static void report_nobody(const Round *round, const davit_probe_in *in,
+                          DavitReport *report)
 {
     bool refused = false;
 
@@ -182,14 +186,14 @@ static void report_nobody(const Round *round, const davit_probe_in *in, DavitRep
     }
     if (round->partial && !refused) {
         refused = true;
-        davit_report_add(report,
-                         &(DavitFinding){.code = DAVIT_R_FORMAT_UNSUPPORTED,
-                                         .status = DAVIT_E_UNSUPPORTED,
-                                         .stage = "probe",
-                                         .who = round->partial->who,
-                                         .subject = round->subject,
-                                         .message = "the format reads this, but not for what "
-                                                    "is asked"});
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_FORMAT_UNSUPPORTED,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .stage = "probe",
+                                    .who = round->partial->who,
+                                    .subject = round->subject,
+                                    .message = "the format reads this, but not for what "
+                                               "is asked"});
     }
     report_declined(round, in, refused, report);
 }

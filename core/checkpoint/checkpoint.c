@@ -56,14 +56,14 @@ static GArray *load_formats(DavitRegistry *registry, DavitReport *report)
         if (davit_component_use(component, &iface, &format.self, said)) {
             const DavitRecord *why = davit_report_first_error(said, 0);
 
-            davit_report_add(report,
-                             &(DavitFinding){.code = why ? why->code : DAVIT_R_NO_REASON,
-                                             .severity = DAVIT_WARNING,
-                                             .stage = "open",
-                                             .who = component->id,
-                                             .subject = why ? why->subject : component->id,
-                                             .found = why ? why->found : NULL,
-                                             .message = "a format plugin could not be used"});
+            davit_report_add(
+                report, &(DavitFinding){.code = why ? why->code : DAVIT_R_NO_REASON,
+                                        .severity = DAVIT_WARNING,
+                                        .stage = "open",
+                                        .who = component->id,
+                                        .subject = why ? why->subject : component->id,
+                                        .found = why ? why->found : NULL,
+                                        .message = "a format plugin could not be used"});
             continue;
         }
         format.iface = iface;
@@ -152,8 +152,8 @@ static void ask_entry(DavitCheckpoint *ckpt, const char *entry, DavitReport *rep
         davit_ask_file(ckpt, source, report);
 }
 
-GPtrArray *davit_checkpoint_ask(DavitRegistry *registry, const char *model, uint64_t purposes,
-                                DavitReport *report)
+GPtrArray *davit_checkpoint_ask(DavitRegistry *registry, const char *model,
+                                uint64_t purposes, DavitReport *report)
 {
     g_autoptr(GArray) formats = load_formats(registry, report);
     g_autoptr(DavitCheckpoint) ckpt = checkpoint_new(formats, purposes);
@@ -224,13 +224,15 @@ size_t davit_checkpoint_n_tensors(const DavitCheckpoint *ckpt)
     return ckpt->n_tensors;
 }
 
-const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt, size_t index)
+const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt,
+                                                 size_t index)
 {
     g_assert(index < ckpt->n_tensors);
     return &ckpt->tensors[index];
 }
 
-const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt, const char *name)
+const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt,
+                                               const char *name)
 {
     size_t low = 0;
     size_t high = ckpt->n_tensors;
@@ -261,9 +263,11 @@ int32_t davit_checkpoint_read(const DavitCheckpoint *ckpt, uint32_t file, uint64
 }
 
 int32_t davit_checkpoint_view(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
-                              uint64_t n_bytes, const uint8_t **out_bytes, DavitReport *report)
+                              uint64_t n_bytes, const uint8_t **out_bytes,
+                              DavitReport *report)
 {
-    return davit_source_view(get_part(ckpt, file)->source, off, n_bytes, out_bytes, report);
+    return davit_source_view(get_part(ckpt, file)->source, off, n_bytes, out_bytes,
+                             report);
 }
 
 int32_t davit_checkpoint_check(const DavitCheckpoint *ckpt, DavitReport *report)
@@ -295,8 +299,8 @@ static int32_t sibling_fails(DavitReport *report, uint32_t code, int32_t status,
 }
 
 /* Read all of @source as sibling @name. */
-static int32_t read_sibling(const DavitSource *source, const char *name, uint64_t max_bytes,
-                            GBytes **out_bytes, DavitReport *report)
+static int32_t read_sibling(const DavitSource *source, const char *name,
+                            uint64_t max_bytes, GBytes **out_bytes, DavitReport *report)
 {
     static const char lfs[] = "version https://git-lfs";
     const uint64_t n = davit_source_size(source);
@@ -304,32 +308,35 @@ static int32_t read_sibling(const DavitSource *source, const char *name, uint64_
     int32_t status;
 
     if (n == 0)
-        return sibling_fails(report, DAVIT_R_EMPTY_FILE, DAVIT_E_CORRUPT, name, "some bytes",
-                             "0 bytes", "the file is empty", "download the file again");
+        return sibling_fails(report, DAVIT_R_EMPTY_FILE, DAVIT_E_CORRUPT, name,
+                             "some bytes", "0 bytes", "the file is empty",
+                             "download the file again");
     if (n > max_bytes)
-        return sibling_fails(report, DAVIT_R_CONFIG_INVALID, DAVIT_E_LIMIT, name,
-                             davit_report_text(report, "at most %" G_GUINT64_FORMAT " bytes",
-                                               max_bytes),
-                             davit_report_text(report, "%" G_GUINT64_FORMAT " bytes", n),
-                             "the file is too large for what it should be", NULL);
+        return sibling_fails(
+            report, DAVIT_R_CONFIG_INVALID, DAVIT_E_LIMIT, name,
+            davit_report_text(report, "at most %" G_GUINT64_FORMAT " bytes", max_bytes),
+            davit_report_text(report, "%" G_GUINT64_FORMAT " bytes", n),
+            "the file is too large for what it should be", NULL);
     buf = g_try_malloc((gsize)n + 1);
     if (!buf)
-        return sibling_fails(report, DAVIT_R_OUT_OF_MEMORY, DAVIT_E_LIMIT, name, NULL, NULL,
-                             "no memory for the file", NULL);
+        return sibling_fails(report, DAVIT_R_OUT_OF_MEMORY, DAVIT_E_LIMIT, name, NULL,
+                             NULL, "no memory for the file", NULL);
     status = davit_source_read(source, 0, buf, n, report);
     if (status)
         return status;
     buf[n] = '\0';
     if (n > sizeof lfs && memcmp(buf, lfs, sizeof lfs - 1) == 0)
-        return sibling_fails(report, DAVIT_R_LFS_POINTER, DAVIT_E_CORRUPT, name, NULL,
-                             "a Git LFS pointer", "the real file was not fetched",
-                             "run git lfs pull in the folder, or download the file itself");
+        return sibling_fails(
+            report, DAVIT_R_LFS_POINTER, DAVIT_E_CORRUPT, name, NULL, "a Git LFS pointer",
+            "the real file was not fetched",
+            "run git lfs pull in the folder, or download the file itself");
     *out_bytes = g_bytes_new_take(g_steal_pointer(&buf), (gsize)n);
     return DAVIT_OK;
 }
 
 int32_t davit_checkpoint_sibling(const DavitCheckpoint *ckpt, const char *name,
-                                 uint64_t max_bytes, GBytes **out_bytes, DavitReport *report)
+                                 uint64_t max_bytes, GBytes **out_bytes,
+                                 DavitReport *report)
 {
     g_autofree char *full = NULL;
     g_autoptr(DavitSource) source = NULL;
@@ -354,12 +361,14 @@ static uint64_t suite_count(const davit_catalog *catalog)
     return catalog->n_tensors;
 }
 
-static void suite_get(const davit_catalog *catalog, uint64_t index, davit_tensor_info *out)
+static void suite_get(const davit_catalog *catalog, uint64_t index,
+                      davit_tensor_info *out)
 {
     const uint64_t n = MIN(out->struct_size, sizeof *out);
 
     if (index < catalog->n_tensors)
-        memcpy((char *)out + 8, (const char *)&catalog->tensors[index] + 8, (size_t)n - 8);
+        memcpy((char *)out + 8, (const char *)&catalog->tensors[index] + 8,
+               (size_t)n - 8);
 }
 
 static int32_t suite_find(const davit_catalog *catalog, const char *name,

@@ -2,9 +2,9 @@
  * DavitCheckpoint: the catalogue of a model's stored tensors and keys, from headers only.
  *
  * Opening asks the format components, opens every file of the set and settles it against
- * its index: absent shards, holes, duplicates, strays, sizes. All findings go to the report.
- * Immutable once open, any thread. No tensor byte is read before davit_checkpoint_read or
- * _view is called.
+ * its index: absent shards, holes, duplicates, strays, sizes. All findings go to the
+ * report. Immutable once open, any thread. No tensor byte is read before
+ * davit_checkpoint_read or _view is called.
  */
 #ifndef DAVIT_CHECKPOINT_CHECKPOINT_H
 #define DAVIT_CHECKPOINT_CHECKPOINT_H
@@ -15,9 +15,10 @@
 
 typedef struct davit_catalog DavitCheckpoint;
 
-/* Open MODEL (a directory or file). @purposes: what it is wanted for, DAVIT_INSPECT ... bits.
- * @registry stays borrowed until free. Returns: (owned) or NULL with error records; warnings
- * and notes are in @report either way. */
+/* Open MODEL (a directory or file). @purposes: what it is wanted for, DAVIT_INSPECT ...
+ * bits.
+ * @registry stays borrowed until free. Returns: (owned) or NULL with error records;
+ * warnings and notes are in @report either way. */
 DavitCheckpoint *davit_checkpoint_open(DavitRegistry *registry, const char *model,
                                        uint64_t purposes, DavitReport *report);
 void davit_checkpoint_free(DavitCheckpoint *ckpt); /* NULL is fine */
@@ -27,20 +28,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitCheckpoint, davit_checkpoint_free)
 
 /* One component's answer for one file or directory, for `why`. */
 typedef struct DavitAsked {
-    char *who;            /* component id */
-    char *subject;        /* file or directory name that it was shown */
-    uint32_t verdict;     /* DAVIT_DECLINE, _ACCEPT, _REFUSE */
+    char *who;        /* component id */
+    char *subject;    /* file or directory name that it was shown */
+    uint32_t verdict; /* DAVIT_DECLINE, _ACCEPT, _REFUSE */
     uint32_t score;
     uint64_t purposes;
     bool chosen;
     DavitReport *records; /* what it said */
 } DavitAsked;
 
-/* (owned GPtrArray of DavitAsked, g_ptr_array_unref) What every format says of MODEL, without
- * opening it: the directory, then the entry file, then every other file of the set that
- * asking alone makes known. */
-GPtrArray *davit_checkpoint_ask(DavitRegistry *registry, const char *model, uint64_t purposes,
-                                DavitReport *report);
+/* (owned GPtrArray of DavitAsked, g_ptr_array_unref) What every format says of MODEL,
+ * without opening it: the directory, then the entry file, then every other file of the
+ * set that asking alone makes known. */
+GPtrArray *davit_checkpoint_ask(DavitRegistry *registry, const char *model,
+                                uint64_t purposes, DavitReport *report);
 /* (borrowed, DavitAsked) All answers that opening collected. */
 const GPtrArray *davit_checkpoint_asked(const DavitCheckpoint *ckpt);
 /* (borrowed) id of the format component that took the entry file. */
@@ -67,18 +68,21 @@ DavitCheckpointFile davit_checkpoint_file(const DavitCheckpoint *ckpt, size_t in
 
 size_t davit_checkpoint_n_tensors(const DavitCheckpoint *ckpt);
 /* (borrowed) @index < n_tensors. */
-const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt, size_t index);
+const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt,
+                                                 size_t index);
 /* (borrowed) NULL if there is no such tensor. */
-const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt, const char *name);
+const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt,
+                                               const char *name);
 /* Bytes of all tensors, each stored tensor once. */
 uint64_t davit_checkpoint_n_bytes(const DavitCheckpoint *ckpt);
 
-/* Tensor bytes copied to @buf, or in place (valid while the checkpoint lives). @off counts
- * from the start of the file. */
+/* Tensor bytes copied to @buf, or in place (valid while the checkpoint lives). @off
+ * counts from the start of the file. */
 int32_t davit_checkpoint_read(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
                               void *buf, uint64_t n_bytes, DavitReport *report);
 int32_t davit_checkpoint_view(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
-                              uint64_t n_bytes, const uint8_t **out_bytes, DavitReport *report);
+                              uint64_t n_bytes, const uint8_t **out_bytes,
+                              DavitReport *report);
 /* All files are still what they were at open? To be called after a load that borrowed. */
 int32_t davit_checkpoint_check(const DavitCheckpoint *ckpt, DavitReport *report);
 
@@ -91,9 +95,10 @@ const davit_kv *davit_checkpoint_key(const DavitCheckpoint *ckpt, size_t index);
 /* (borrowed) NULL if absent. */
 const davit_kv *davit_checkpoint_find_key(const DavitCheckpoint *ckpt, const char *key);
 
-/* Value @index of @kv (0 for a scalar). Each returns false, leaving *out alone, when the type
- * does not hold such a value exactly or @index is too large: i64 takes every integer type
- * and bool that fits, f64 every number, text needs STR. Strings: use the cursor for arrays. */
+/* Value @index of @kv (0 for a scalar). Each returns false, leaving *out alone, when the
+ * type does not hold such a value exactly or @index is too large: i64 takes every integer
+ * type and bool that fits, f64 every number, text needs STR. Strings: use the cursor for
+ * arrays. */
 bool davit_kv_i64(const davit_kv *kv, uint64_t index, int64_t *out);
 bool davit_kv_u64(const davit_kv *kv, uint64_t index, uint64_t *out);
 bool davit_kv_f64(const davit_kv *kv, uint64_t index, double *out);
@@ -119,11 +124,12 @@ bool davit_kv_next(DavitKvCursor *cursor, davit_span *out);
 
 /* ---- files beside the weights ---- */
 
-/* Read @name (config.json, tokenizer.json ...) beside the weights. *out_bytes (owned) is NULL
- * when there is no such file; that is DAVIT_OK. Errors: DAVIT_E_LIMIT above @max_bytes, a Git
- * LFS pointer, an empty file, I/O. */
+/* Read @name (config.json, tokenizer.json ...) beside the weights. *out_bytes (owned) is
+ * NULL when there is no such file; that is DAVIT_OK. Errors: DAVIT_E_LIMIT above
+ * @max_bytes, a Git LFS pointer, an empty file, I/O. */
 int32_t davit_checkpoint_sibling(const DavitCheckpoint *ckpt, const char *name,
-                                 uint64_t max_bytes, GBytes **out_bytes, DavitReport *report);
+                                 uint64_t max_bytes, GBytes **out_bytes,
+                                 DavitReport *report);
 
 /* The "tensor" suite's table; a davit_catalog is a DavitCheckpoint. (static) */
 const davit_tensor_suite *davit_tensor_suite_get(void);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inside of DavitCheckpoint, for the files of this folder and for tests that link a plugin's
- * table directly. Reading order: checkpoint.c, ask.c, collect.c, set.c, settle.c, keys.c. */
+ * Inside of DavitCheckpoint, for the files of this folder and for tests that link a
+ * plugin's table directly. Reading order: checkpoint.c, ask.c, collect.c, set.c,
+ * settle.c, keys.c. */
 #ifndef DAVIT_CHECKPOINT_PRIVATE_H
 #define DAVIT_CHECKPOINT_PRIVATE_H
 
 #include "checkpoint/checkpoint.h"
 #include "source/path.h"
 
-#define DAVIT_PROBE_HEAD     4096u /* bytes of a file that a probe is shown */
-#define DAVIT_MAX_LIKE       32u   /* findings of one kind that are shown */
+#define DAVIT_PROBE_HEAD      4096u /* bytes of a file that a probe is shown */
+#define DAVIT_MAX_LIKE        32u   /* findings of one kind that are shown */
 #define DAVIT_MAX_TENSOR_NAME 4096u
 
 /* A format component ready to be asked. */
@@ -34,20 +35,20 @@ typedef struct DavitPart {
     const DavitFormat *format; /* (borrowed) who opened it */
     void *reader;              /* the format's, until close */
     DavitSink *sink;           /* (borrowed) while it is being opened */
-    GArray *tensors;           /* davit_tensor_info in the format's order; .file is not set */
-    GArray *keys;              /* davit_kv */
-    uint32_t *key_order;       /* indices of keys, sorted by name; keys->len of them */
-    GArray *refs;              /* DavitRef */
+    GArray *tensors;     /* davit_tensor_info in the format's order; .file is not set */
+    GArray *keys;        /* davit_kv */
+    uint32_t *key_order; /* indices of keys, sorted by name; keys->len of them */
+    GArray *refs;        /* DavitRef */
 } DavitPart;
 
 struct davit_catalog {
     DavitModelPath path;
     uint64_t purposes;
-    GArray *formats;    /* DavitFormat in candidate order */
-    GPtrArray *asked;   /* DavitAsked */
-    DavitPart *index;   /* NULL = none */
-    GPtrArray *parts;   /* DavitPart, in the order that tensor.file counts */
-    GStringChunk *text; /* names of tensors, keys and files */
+    GArray *formats;            /* DavitFormat in candidate order */
+    GPtrArray *asked;           /* DavitAsked */
+    DavitPart *index;           /* NULL = none */
+    GPtrArray *parts;           /* DavitPart, in the order that tensor.file counts */
+    GStringChunk *text;         /* names of tensors, keys and files */
     davit_tensor_info *tensors; /* sorted by name */
     size_t n_tensors;
     uint64_t n_bytes;
@@ -97,7 +98,8 @@ void davit_settle_set(DavitCheckpoint *ckpt, DavitReport *report);
 /* Weight files in the directory that were not used. */
 void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report);
 
-/* Findings of one kind, cut after DAVIT_MAX_LIKE with a last record that counts the rest. */
+/* Findings of one kind, cut after DAVIT_MAX_LIKE with a last record that counts the rest.
+ */
 typedef struct DavitMany {
     DavitReport *report;
     size_t n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One file through its format: what the plugin delivers is checked here once for all formats,
- * because a plugin's word is input too. Two equal keys in one file are found here. */
+ * One file through its format: what the plugin delivers is checked here once for all
+ * formats, because a plugin's word is input too. Two equal keys in one file are found
+ * here. */
 #include <string.h>
 
 #include <davit/help/bytes.h>
@@ -8,22 +9,22 @@
 #include "base/dtype.h"
 #include "checkpoint/checkpoint_private.h"
 
-static int32_t bad(DavitPart *part, uint32_t code, const char *subject, const char *expected,
-                   const char *found, const char *message)
+static int32_t bad(DavitPart *part, uint32_t code, const char *subject,
+                   const char *expected, const char *found, const char *message)
 {
     part->sink->n_errors++;
     return davit_report_add(part->sink->report, &(DavitFinding){.code = code,
-                                                          .status = DAVIT_E_CORRUPT,
-                                                          .stage = "open",
-                                                          .who = part->format->id,
-                                                          .subject = subject,
-                                                          .expected = expected,
-                                                          .found = found,
-                                                          .message = message});
+                                                                .status = DAVIT_E_CORRUPT,
+                                                                .stage = "open",
+                                                                .who = part->format->id,
+                                                                .subject = subject,
+                                                                .expected = expected,
+                                                                .found = found,
+                                                                .message = message});
 }
 
-/* @span as a C string of the checkpoint; NULL if it is empty, too long, not UTF-8 or has a
- * NUL in it. */
+/* @span as a C string of the checkpoint; NULL if it is empty, too long, not UTF-8 or has
+ * a NUL in it. */
 static const char *keep_name(DavitCheckpoint *ckpt, davit_span span, uint64_t max)
 {
     if (!span.ptr || span.len == 0 || span.len > max ||
@@ -41,17 +42,21 @@ static int32_t check_extent(DavitPart *part, const davit_tensor_info *t)
     uint64_t n_bytes = 0;
 
     if (t->block_elems == 0 || t->block_bytes == 0)
-        return bad(part, DAVIT_R_TENSOR_SIZE, t->name, "a block of at least one byte", "0",
-                   "the plugin gives a block without size");
-    if (dtype && (dtype->block_elems != t->block_elems || dtype->block_bytes != t->block_bytes))
+        return bad(part, DAVIT_R_TENSOR_SIZE, t->name, "a block of at least one byte",
+                   "0", "the plugin gives a block without size");
+    if (dtype &&
+        (dtype->block_elems != t->block_elems || dtype->block_bytes != t->block_bytes))
         return bad(part, DAVIT_R_TENSOR_SIZE, t->name, t->dtype, "another block",
                    "the plugin gives a block that is not the dtype's");
-    if (davit_bytes_of_shape(t->shape, t->rank, t->block_elems, t->block_bytes, &n_bytes) ||
+    if (davit_bytes_of_shape(t->shape, t->rank, t->block_elems, t->block_bytes,
+                             &n_bytes) ||
         n_bytes != t->n_bytes)
-        return bad(part, DAVIT_R_TENSOR_SIZE, t->name,
-                   davit_report_text(part->sink->report, "%" G_GUINT64_FORMAT " bytes", n_bytes),
-                   davit_report_text(part->sink->report, "%" G_GUINT64_FORMAT " bytes", t->n_bytes),
-                   "the tensor's bytes do not follow from shape and dtype");
+        return bad(
+            part, DAVIT_R_TENSOR_SIZE, t->name,
+            davit_report_text(part->sink->report, "%" G_GUINT64_FORMAT " bytes", n_bytes),
+            davit_report_text(part->sink->report, "%" G_GUINT64_FORMAT " bytes",
+                              t->n_bytes),
+            "the tensor's bytes do not follow from shape and dtype");
     if (!davit_bytes_inside(t->off, t->n_bytes, davit_source_size(part->source)))
         return bad(part, DAVIT_R_TENSOR_OUT_OF_FILE, t->name, NULL, NULL,
                    "the tensor's bytes lie outside the file");
@@ -68,15 +73,16 @@ static int32_t collect_tensor(void *ctx, const davit_extent *extent)
     memcpy(&e, extent, (size_t)MIN(sizeof e, extent->struct_size));
     t.name = keep_name(part->ckpt, e.name, DAVIT_MAX_TENSOR_NAME);
     if (!t.name) {
-        g_autofree char *shown = davit_escape(e.name.ptr ? e.name.ptr : "",
-                                              (size_t)MIN(e.name.len, 200), 200);
+        g_autofree char *shown =
+            davit_escape(e.name.ptr ? e.name.ptr : "", (size_t)MIN(e.name.len, 200), 200);
 
-        return bad(part, DAVIT_R_HEADER_INVALID, part->name, "UTF-8 of 1 to 4096 bytes", shown,
-                   "a tensor's name is not usable");
+        return bad(part, DAVIT_R_HEADER_INVALID, part->name, "UTF-8 of 1 to 4096 bytes",
+                   shown, "a tensor's name is not usable");
     }
     if (!e.dtype || e.rank > DAVIT_MAX_RANK)
-        return bad(part, DAVIT_R_HEADER_INVALID, t.name, "a dtype and at most 8 dimensions",
-                   NULL, "the plugin gives no usable dtype or shape");
+        return bad(part, DAVIT_R_HEADER_INVALID, t.name,
+                   "a dtype and at most 8 dimensions", NULL,
+                   "the plugin gives no usable dtype or shape");
     t.dtype = g_intern_string(e.dtype);
     t.rank = e.rank;
     memcpy(t.shape, e.shape, e.rank * sizeof t.shape[0]);
@@ -177,13 +183,15 @@ static int32_t collect_shard(void *ctx, const davit_shard_ref *in)
         ref.file = g_string_chunk_insert(part->ckpt->text, file);
     }
     if (!ref.file)
-        return bad(part, DAVIT_R_HEADER_INVALID, part->name, "a file name of 1 to 255 bytes",
-                   NULL, "the index names a file that cannot be");
+        return bad(part, DAVIT_R_HEADER_INVALID, part->name,
+                   "a file name of 1 to 255 bytes", NULL,
+                   "the index names a file that cannot be");
     if (r.tensor.ptr && r.tensor.len) {
         ref.tensor = keep_name(part->ckpt, r.tensor, DAVIT_MAX_TENSOR_NAME);
         if (!ref.tensor)
-            return bad(part, DAVIT_R_HEADER_INVALID, part->name, "UTF-8 of 1 to 4096 bytes",
-                       NULL, "a tensor's name in the index is not usable");
+            return bad(part, DAVIT_R_HEADER_INVALID, part->name,
+                       "UTF-8 of 1 to 4096 bytes", NULL,
+                       "a tensor's name in the index is not usable");
     }
     g_array_append_val(part->refs, ref);
     return DAVIT_OK;
@@ -255,7 +263,8 @@ static int32_t run_open(DavitPart *part, DavitReport *report)
 
     davit_sink_init(&sink, report, format->id, "open");
     part->sink = &sink;
-    status = format->iface->open(format->self, part->source, &out, &part->reader, &sink.abi);
+    status =
+        format->iface->open(format->self, part->source, &out, &part->reader, &sink.abi);
     if (!status)
         status = sort_keys(part);
     part->sink = NULL;

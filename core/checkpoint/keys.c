@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Typed reads of key/values. Bounds were checked when the key was collected, so that reads
- * here are plain; encodings: davit/format.h. */
+ * Typed reads of key/values. Bounds were checked when the key was collected, so that
+ * reads here are plain; encodings: davit/format.h. */
 #include <math.h>
 #include <string.h>
 
@@ -42,8 +42,9 @@ const davit_kv *davit_checkpoint_find_key(const DavitCheckpoint *ckpt, const cha
 
 const char *davit_kv_type_name(uint32_t type)
 {
-    static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
-                                        "bool", "str", "array", "u64", "i64", "f64"};
+    static const char *const names[] = {"u8",  "i8",  "u16",  "i16", "u32",
+                                        "i32", "f32", "bool", "str", "array",
+                                        "u64", "i64", "f64"};
 
     return type < G_N_ELEMENTS(names) ? names[type] : "?";
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which files belong to the model: what the entry names, by an index, by split keys, or by
- * the numbers in the shard names; and opening each of them. */
+ * Which files belong to the model: what the entry names, by an index, by split keys, or
+ * by the numbers in the shard names; and opening each of them. */
 #include <string.h>
 
 #include "checkpoint/checkpoint_private.h"
@@ -53,8 +53,9 @@ static GPtrArray *files_of_name(DavitCheckpoint *ckpt, const DavitShardName *sha
     GPtrArray *files = g_ptr_array_new();
 
     for (uint32_t i = 1; i <= shard->count; i++) {
-        g_autofree char *file = g_strdup_printf("%.*s-%05u-of-%05u%s", (int)shard->n_prefix,
-                                                name, i, shard->count, shard->ext);
+        g_autofree char *file =
+            g_strdup_printf("%.*s-%05u-of-%05u%s", (int)shard->n_prefix, name, i,
+                            shard->count, shard->ext);
 
         g_ptr_array_add(files, g_string_chunk_insert(ckpt->text, file));
     }
@@ -70,7 +71,8 @@ static bool names_tensors(const DavitPart *part)
 }
 
 /* Files of the set that starts with @entry, sorted; never empty. */
-static GPtrArray *list_files(DavitCheckpoint *ckpt, const DavitPart *entry, DavitReport *report)
+static GPtrArray *list_files(DavitCheckpoint *ckpt, const DavitPart *entry,
+                             DavitReport *report)
 {
     DavitShardName shard;
     GPtrArray *files;
@@ -80,33 +82,36 @@ static GPtrArray *list_files(DavitCheckpoint *ckpt, const DavitPart *entry, Davi
     if (davit_shard_name_parse(entry->name, &shard) && shard.count > 1) {
         if (!ckpt->path.entry)
             return files_of_name(ckpt, &shard, entry->name);
-        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
-                                                 .severity = DAVIT_NOTE,
-                                                 .stage = "open",
-                                                 .subject = entry->name,
-                                                 .message = "one file of a set was named and "
-                                                            "only it is opened",
-                                                 .hint = "name the directory for the whole"});
+        davit_report_add(report,
+                         &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                         .severity = DAVIT_NOTE,
+                                         .stage = "open",
+                                         .subject = entry->name,
+                                         .message = "one file of a set was named and "
+                                                    "only it is opened",
+                                         .hint = "name the directory for the whole"});
     }
     files = g_ptr_array_new();
     g_ptr_array_add(files, entry->name);
     return files;
 }
 
-static bool check_shard(const DavitPart *entry, const DavitPart *part, DavitReport *report)
+static bool check_shard(const DavitPart *entry, const DavitPart *part,
+                        DavitReport *report)
 {
     const bool nested = names_tensors(part);
 
     if (!nested && strcmp(part->format->id, entry->format->id) == 0)
         return true;
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_SHARD_MISMATCH,
-                                             .status = DAVIT_E_MISMATCH,
-                                             .stage = "open",
-                                             .subject = part->name,
-                                             .expected = nested ? "a file with tensors"
-                                                                : entry->format->id,
-                                             .found = nested ? "an index" : part->format->id,
-                                             .message = "a file of the set is of another kind"});
+    davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_SHARD_MISMATCH,
+                        .status = DAVIT_E_MISMATCH,
+                        .stage = "open",
+                        .subject = part->name,
+                        .expected = nested ? "a file with tensors" : entry->format->id,
+                        .found = nested ? "an index" : part->format->id,
+                        .message = "a file of the set is of another kind"});
     return false;
 }
 
@@ -124,17 +129,17 @@ static bool open_shard(DavitCheckpoint *ckpt, const DavitPart *entry, const char
 
 static void report_missing(DavitMany *missing, const DavitPart *entry, const char *file)
 {
-    davit_many_add(missing,
-                   &(DavitFinding){.code = DAVIT_R_SHARD_MISSING,
-                                   .status = DAVIT_E_MISMATCH,
-                                   .stage = "open",
-                                   .subject = file,
-                                   .expected = davit_report_text(missing->report,
-                                                                 "the file that %s asks for",
-                                                                 entry->name),
-                                   .found = "absent",
-                                   .message = "a file of the model is not there",
-                                   .hint = "download the model again, all of its files"});
+    davit_many_add(
+        missing,
+        &(DavitFinding){.code = DAVIT_R_SHARD_MISSING,
+                        .status = DAVIT_E_MISMATCH,
+                        .stage = "open",
+                        .subject = file,
+                        .expected = davit_report_text(
+                            missing->report, "the file that %s asks for", entry->name),
+                        .found = "absent",
+                        .message = "a file of the model is not there",
+                        .hint = "download the model again, all of its files"});
 }
 
 bool davit_set_open(DavitCheckpoint *ckpt, const char *entry_name, DavitReport *report)

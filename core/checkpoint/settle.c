@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Do the files fit together? One sorted table of all tensors, then the index's promises, the
- * split keys of GGUF (ggml docs, gguf-split), and weight files that nobody asked for. */
+ * Do the files fit together? One sorted table of all tensors, then the index's promises,
+ * the split keys of GGUF (ggml docs, gguf-split), and weight files that nobody asked for.
+ */
 #include <string.h>
 
 #include "checkpoint/checkpoint_private.h"
@@ -28,18 +29,18 @@ static void report_twice(const DavitCheckpoint *ckpt, const davit_tensor_info *a
 {
     const bool one_file = a->file == b->file;
 
-    davit_many_add(twice,
-                   &(DavitFinding){.code = one_file ? DAVIT_R_DUPLICATE_KEY
-                                                    : DAVIT_R_TENSOR_DUPLICATE,
-                                   .status = one_file ? DAVIT_E_CORRUPT : DAVIT_E_MISMATCH,
-                                   .stage = "open",
-                                   .subject = a->name,
-                                   .expected = "once",
-                                   .found = davit_report_text(twice->report, "%s and %s",
-                                                              get_part(ckpt, a->file)->name,
-                                                              get_part(ckpt, b->file)->name),
-                                   .message = one_file ? "a tensor is stored twice in one file"
-                                                       : "a tensor is stored in two files"});
+    davit_many_add(
+        twice, &(DavitFinding){
+                   .code = one_file ? DAVIT_R_DUPLICATE_KEY : DAVIT_R_TENSOR_DUPLICATE,
+                   .status = one_file ? DAVIT_E_CORRUPT : DAVIT_E_MISMATCH,
+                   .stage = "open",
+                   .subject = a->name,
+                   .expected = "once",
+                   .found = davit_report_text(twice->report, "%s and %s",
+                                              get_part(ckpt, a->file)->name,
+                                              get_part(ckpt, b->file)->name),
+                   .message = one_file ? "a tensor is stored twice in one file"
+                                       : "a tensor is stored in two files"});
 }
 
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
@@ -58,7 +59,8 @@ void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
             memcpy(to, from->data, from->len * sizeof *to);
         for (guint k = 0; k < from->len; k++) {
             to[k].file = i;
-            ckpt->n_bytes += to[k].n_bytes; /* each lies inside a real file: no overflow */
+            ckpt->n_bytes +=
+                to[k].n_bytes; /* each lies inside a real file: no overflow */
         }
         ckpt->n_tensors += from->len;
     }
@@ -83,41 +85,44 @@ static int compare_refs(const void *a, const void *b)
 static void report_stray(const DavitCheckpoint *ckpt, const davit_tensor_info *t,
                          DavitMany *strays)
 {
-    davit_many_add(strays, &(DavitFinding){.code = DAVIT_R_STRAY_TENSOR,
-                                           .severity = DAVIT_WARNING,
-                                           .stage = "open",
-                                           .subject = t->name,
-                                           .found = get_part(ckpt, t->file)->name,
-                                           .expected = davit_report_text(
-                                               strays->report, "an entry in %s",
-                                               ckpt->index->name),
-                                           .message = "the tensor lies in a file but not in "
-                                                      "the index"});
+    davit_many_add(
+        strays, &(DavitFinding){.code = DAVIT_R_STRAY_TENSOR,
+                                .severity = DAVIT_WARNING,
+                                .stage = "open",
+                                .subject = t->name,
+                                .found = get_part(ckpt, t->file)->name,
+                                .expected = davit_report_text(
+                                    strays->report, "an entry in %s", ckpt->index->name),
+                                .message = "the tensor lies in a file but not in "
+                                           "the index"});
 }
 
 /* A promised tensor is absent, or lies in another file than promised. */
 static void report_broken(const DavitCheckpoint *ckpt, const DavitRef *ref,
                           const davit_tensor_info *t, DavitMany *broken)
 {
-    davit_many_add(broken,
-                   &(DavitFinding){.code = t ? DAVIT_R_SHARD_MISMATCH : DAVIT_R_TENSOR_MISSING,
-                                   .status = DAVIT_E_MISMATCH,
-                                   .stage = "open",
-                                   .subject = ref->tensor,
-                                   .expected = ref->file,
-                                   .found = t ? get_part(ckpt, t->file)->name : "absent",
-                                   .message = t ? "the tensor lies in another file than the "
-                                                  "index says"
-                                                : "the index names a tensor that its file "
-                                                  "does not hold"});
+    davit_many_add(
+        broken,
+        &(DavitFinding){.code = t ? DAVIT_R_SHARD_MISMATCH : DAVIT_R_TENSOR_MISSING,
+                        .status = DAVIT_E_MISMATCH,
+                        .stage = "open",
+                        .subject = ref->tensor,
+                        .expected = ref->file,
+                        .found = t ? get_part(ckpt, t->file)->name : "absent",
+                        .message = t ? "the tensor lies in another file than the "
+                                       "index says"
+                                     : "the index names a tensor that its file "
+                                       "does not hold"});
 }
 
-static bool lies_in(const DavitCheckpoint *ckpt, const davit_tensor_info *t, const char *file)
+static bool lies_in(const DavitCheckpoint *ckpt, const davit_tensor_info *t,
+                    const char *file)
 {
     return strcmp(get_part(ckpt, t->file)->name, file) == 0;
 }
 
-/* Both lists are sorted by name: one walk. Doubles in @ckpt->tensors are reported already. */
+/* Both lists are sorted by name: one walk. Doubles in @ckpt->tensors are reported
+ * already. */
 static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *report)
 {
     DavitMany broken = {.report = report};
@@ -133,7 +138,8 @@ static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *
             continue;
         while (at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) < 0)
             report_stray(ckpt, &ckpt->tensors[at++], &strays);
-        for (; at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) == 0; at++)
+        for (; at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) == 0;
+             at++)
             if (!t || lies_in(ckpt, &ckpt->tensors[at], ref->file))
                 t = &ckpt->tensors[at];
         if (!t || !lies_in(ckpt, t, ref->file))
@@ -153,18 +159,18 @@ static void check_total(const DavitCheckpoint *ckpt, DavitReport *report)
 
     if (!kv || !davit_kv_u64(kv, 0, &total) || total == ckpt->n_bytes)
         return;
-    davit_report_add(report,
-                     &(DavitFinding){.code = DAVIT_R_SHARD_MISMATCH,
-                                     .severity = DAVIT_WARNING,
-                                     .stage = "open",
-                                     .subject = ckpt->index->name,
-                                     .expected = davit_report_text(
-                                         report, "total_size %" G_GUINT64_FORMAT, total),
-                                     .found = davit_report_text(report,
-                                                                "%" G_GUINT64_FORMAT " bytes",
-                                                                ckpt->n_bytes),
-                                     .message = "the index states another total than its files "
-                                                "hold"});
+    davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_SHARD_MISMATCH,
+            .severity = DAVIT_WARNING,
+            .stage = "open",
+            .subject = ckpt->index->name,
+            .expected = davit_report_text(report, "total_size %" G_GUINT64_FORMAT, total),
+            .found =
+                davit_report_text(report, "%" G_GUINT64_FORMAT " bytes", ckpt->n_bytes),
+            .message = "the index states another total than its files "
+                       "hold"});
 }
 
 /* ---- split GGUF ---- */
@@ -174,14 +180,14 @@ static void report_split(const DavitPart *part, const char *key, uint64_t expect
 {
     davit_report_add(
         report,
-        &(DavitFinding){.code = DAVIT_R_SHARD_MISMATCH,
-                        .status = DAVIT_E_MISMATCH,
-                        .stage = "open",
-                        .subject = part->name,
-                        .expected = davit_report_text(report, "%s %" G_GUINT64_FORMAT, key,
-                                                      expected),
-                        .found = davit_report_text(report, "%" G_GUINT64_FORMAT, found),
-                        .message = "the files of a split model contradict each other"});
+        &(DavitFinding){
+            .code = DAVIT_R_SHARD_MISMATCH,
+            .status = DAVIT_E_MISMATCH,
+            .stage = "open",
+            .subject = part->name,
+            .expected = davit_report_text(report, "%s %" G_GUINT64_FORMAT, key, expected),
+            .found = davit_report_text(report, "%" G_GUINT64_FORMAT, found),
+            .message = "the files of a split model contradict each other"});
 }
 
 /* Each file was checked against its own name by the format; here against the others. */
@@ -234,14 +240,15 @@ static const DavitFormat *format_of_name(const DavitCheckpoint *ckpt, const char
     for (guint i = 0; dot && i < ckpt->formats->len; i++) {
         const DavitFormat *format = &g_array_index(ckpt->formats, DavitFormat, i);
 
-        if (format->capability && davit_capability_has(format->capability, "ext", dot + 1))
+        if (format->capability &&
+            davit_capability_has(format->capability, "ext", dot + 1))
             return format;
     }
     return NULL;
 }
 
-/* Files that are known to lie beside a model on purpose: the original one-file layout, the
- * projector of a multimodal GGUF, an adapter. A second set of weights is not. */
+/* Files that are known to lie beside a model on purpose: the original one-file layout,
+ * the projector of a multimodal GGUF, an adapter. A second set of weights is not. */
 static bool is_companion(const char *name)
 {
     return g_str_has_prefix(name, "consolidated") || g_str_has_prefix(name, "mmproj") ||
@@ -258,7 +265,8 @@ void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
     for (guint i = 0; i < ckpt->path.names->len; i++) {
         const char *name = g_ptr_array_index(ckpt->path.names, i);
         const DavitFormat *format = format_of_name(ckpt, name);
-        const bool same = format && format == get_part(ckpt, 0)->format && !is_companion(name);
+        const bool same =
+            format && format == get_part(ckpt, 0)->format && !is_companion(name);
 
         if (!format || is_used(ckpt, name))
             continue;
@@ -269,8 +277,9 @@ void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
                                        .who = format->id,
                                        .subject = name,
                                        .found = "not read",
-                                       .message = "a weight file lies beside the ones that are "
-                                                  "used"});
+                                       .message =
+                                           "a weight file lies beside the ones that are "
+                                           "used"});
     }
     davit_many_end(&strays);
 }

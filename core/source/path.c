@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int32_t fail(DavitReport *report, uint32_t code, int32_t status, const char *subject,
-                    const char *found, const char *message)
+static int32_t fail(DavitReport *report, uint32_t code, int32_t status,
+                    const char *subject, const char *found, const char *message)
 {
     return davit_report_add(report, &(DavitFinding){.code = code,
                                                     .status = status,
@@ -38,20 +38,22 @@ static int32_t list_names(DavitModelPath *path, DavitReport *report)
             continue;
         if (path->names->len == DAVIT_MAX_DIR_ENTRIES)
             return davit_report_add(
-                report, &(DavitFinding){.code = DAVIT_R_USAGE,
-                                        .status = DAVIT_E_LIMIT,
-                                        .stage = "path",
-                                        .subject = path->dir,
-                                        .expected = "at most 65536 names",
-                                        .message = "the directory holds too many files to be "
-                                                   "a model"});
+                report,
+                &(DavitFinding){.code = DAVIT_R_USAGE,
+                                .status = DAVIT_E_LIMIT,
+                                .stage = "path",
+                                .subject = path->dir,
+                                .expected = "at most 65536 names",
+                                .message = "the directory holds too many files to be "
+                                           "a model"});
         g_ptr_array_add(path->names, g_strdup(name));
     }
     g_ptr_array_sort(path->names, compare_names);
     return DAVIT_OK;
 }
 
-int32_t davit_model_path_init(DavitModelPath *path, const char *model, DavitReport *report)
+int32_t davit_model_path_init(DavitModelPath *path, const char *model,
+                              DavitReport *report)
 {
     struct stat st;
     int32_t status;
@@ -59,15 +61,15 @@ int32_t davit_model_path_init(DavitModelPath *path, const char *model, DavitRepo
     *path = (DavitModelPath){.names = g_ptr_array_new_with_free_func(g_free)};
     if (stat(model, &st) != 0) {
         status = davit_report_add(
-            report, &(DavitFinding){.code = errno == ENOENT || errno == ENOTDIR
-                                                ? DAVIT_R_NOT_FOUND
-                                                : DAVIT_R_IO_FAILED,
-                                    .status = DAVIT_E_IO,
-                                    .stage = "path",
-                                    .subject = model,
-                                    .found = g_strerror(errno),
-                                    .expected = "a model directory, a .gguf or a .safetensors",
-                                    .message = "there is no such model"});
+            report, &(DavitFinding){
+                        .code = errno == ENOENT || errno == ENOTDIR ? DAVIT_R_NOT_FOUND
+                                                                    : DAVIT_R_IO_FAILED,
+                        .status = DAVIT_E_IO,
+                        .stage = "path",
+                        .subject = model,
+                        .found = g_strerror(errno),
+                        .expected = "a model directory, a .gguf or a .safetensors",
+                        .message = "there is no such model"});
     } else if (S_ISDIR(st.st_mode)) {
         path->dir = g_strdup(model);
         status = list_names(path, report);
@@ -114,11 +116,12 @@ static bool is_under(const char *path, const char *root)
 {
     const size_t n = strlen(root);
 
-    return strncmp(path, root, n) == 0 && (path[n] == '/' || (n > 0 && root[n - 1] == '/'));
+    return strncmp(path, root, n) == 0 &&
+           (path[n] == '/' || (n > 0 && root[n - 1] == '/'));
 }
 
-/* Folder that links of @real_dir may lead into: the directory itself, or for a snapshot of a
- * hub cache (models--a--b/snapshots/REV) the cached repository. (owned) */
+/* Folder that links of @real_dir may lead into: the directory itself, or for a snapshot
+ * of a hub cache (models--a--b/snapshots/REV) the cached repository. (owned) */
 static char *link_root(const char *real_dir)
 {
     g_autofree char *snapshots = g_path_get_dirname(real_dir);
@@ -148,23 +151,23 @@ static int32_t check_link(const DavitModelPath *path, const char *name, const ch
         inside = is_under(target, root);
     }
     if (!inside)
-        davit_report_add(report,
-                         &(DavitFinding){.code = DAVIT_R_HEADER_INVALID,
-                                         .status = DAVIT_E_UNSUPPORTED,
-                                         .stage = "path",
-                                         .subject = name,
-                                         .expected = root,
-                                         .found = target,
-                                         .message = "a link leads out of the model's folder",
-                                         .hint = "copy the file into the folder, or name the "
-                                                 "folder that really holds it"});
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_HEADER_INVALID,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .stage = "path",
+                                    .subject = name,
+                                    .expected = root,
+                                    .found = target,
+                                    .message = "a link leads out of the model's folder",
+                                    .hint = "copy the file into the folder, or name the "
+                                            "folder that really holds it"});
     free(target);
     free(dir);
     return inside ? DAVIT_OK : DAVIT_E_UNSUPPORTED;
 }
 
-int32_t davit_model_path_join(const DavitModelPath *path, const char *name, char **out_path,
-                              DavitReport *report)
+int32_t davit_model_path_join(const DavitModelPath *path, const char *name,
+                              char **out_path, DavitReport *report)
 {
     g_autofree char *full = NULL;
     struct stat st;
@@ -172,17 +175,19 @@ int32_t davit_model_path_join(const DavitModelPath *path, const char *name, char
 
     if (!is_plain_name(name))
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_HEADER_INVALID,
-                                    .status = DAVIT_E_CORRUPT,
-                                    .stage = "path",
-                                    .subject = name,
-                                    .expected = "a file name without path parts",
-                                    .found = name,
-                                    .message = "a file of a model must lie in its folder"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_HEADER_INVALID,
+                            .status = DAVIT_E_CORRUPT,
+                            .stage = "path",
+                            .subject = name,
+                            .expected = "a file name without path parts",
+                            .found = name,
+                            .message = "a file of a model must lie in its folder"});
     full = g_build_filename(path->dir, name, NULL);
     if (lstat(full, &st) != 0)
-        return fail(report, errno == ENOENT ? DAVIT_R_NOT_FOUND : DAVIT_R_IO_FAILED, DAVIT_E_IO,
-                    name, g_strerror(errno), "there is no such file in the model's folder");
+        return fail(report, errno == ENOENT ? DAVIT_R_NOT_FOUND : DAVIT_R_IO_FAILED,
+                    DAVIT_E_IO, name, g_strerror(errno),
+                    "there is no such file in the model's folder");
     if (S_ISLNK(st.st_mode) && stat(full, &st) != 0) {
         g_autofree char *target = g_file_read_link(full, NULL);
 

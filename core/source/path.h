@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the MODEL argument to files: a directory, or one file and the directory it lies in.
- * Hub ids (org/name) and URLs are not here.
+ * From the MODEL argument to files: a directory, or one file and the directory it lies
+ * in. Hub ids (org/name) and URLs are not here.
  */
 #ifndef DAVIT_SOURCE_PATH_H
 #define DAVIT_SOURCE_PATH_H
@@ -16,17 +16,18 @@ typedef struct DavitModelPath {
 } DavitModelPath;
 
 /* Errors: NOT_FOUND, NOT_REGULAR, IO_FAILED, and DAVIT_E_LIMIT for too many names. */
-int32_t davit_model_path_init(DavitModelPath *path, const char *model, DavitReport *report);
+int32_t davit_model_path_init(DavitModelPath *path, const char *model,
+                              DavitReport *report);
 void davit_model_path_clear(DavitModelPath *path);
 
 bool davit_model_path_has(const DavitModelPath *path, const char *name);
 
-/* Path of @name beside the model: *out_path (owned). A name with path parts is refused, and
- * so is a link that leads out of the directory (or out of the hub cache folder that a
+/* Path of @name beside the model: *out_path (owned). A name with path parts is refused,
+ * and so is a link that leads out of the directory (or out of the hub cache folder that a
  * snapshot belongs to), except for the file that the user named. Errors: NOT_FOUND,
  * HEADER_INVALID. */
-int32_t davit_model_path_join(const DavitModelPath *path, const char *name, char **out_path,
-                              DavitReport *report);
+int32_t davit_model_path_join(const DavitModelPath *path, const char *name,
+                              char **out_path, DavitReport *report);
 
 /* A shard's name: prefix-00001-of-00004.ext. Both numbers from the name. */
 typedef struct DavitShardName {

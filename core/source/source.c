@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Local files and byte strings as sources. Reading is pread; the mapping is made at the first
- * view and covers the whole file, so every view of a source shares one mapping. */
+ * Local files and byte strings as sources. Reading is pread; the mapping is made at the
+ * first view and covers the whole file, so every view of a source shares one mapping. */
 #include "source/source.h"
 
 #include <errno.h>
@@ -14,17 +14,17 @@
 #include <davit/help/bytes.h>
 
 struct davit_source {
-    char *path;          /* "" if from bytes */
+    char *path; /* "" if from bytes */
     char *name;
-    int fd;              /* -1 if from bytes */
-    uint64_t n_bytes;    /* at open */
-    struct stat opened;  /* what fstat said at open */
-    GMutex lock;         /* guards map */
-    const uint8_t *map;  /* whole file, NULL until the first view; or the given bytes */
+    int fd;             /* -1 if from bytes */
+    uint64_t n_bytes;   /* at open */
+    struct stat opened; /* what fstat said at open */
+    GMutex lock;        /* guards map */
+    const uint8_t *map; /* whole file, NULL until the first view; or the given bytes */
 };
 
-static int32_t fail(DavitReport *report, uint32_t code, int32_t status, const char *subject,
-                    const char *found, const char *message)
+static int32_t fail(DavitReport *report, uint32_t code, int32_t status,
+                    const char *subject, const char *found, const char *message)
 {
     return davit_report_add(report, &(DavitFinding){.code = code,
                                                     .status = status,
@@ -54,8 +54,8 @@ static bool open_file(DavitSource *source, DavitReport *report)
     if (source->fd < 0) {
         const bool absent = errno == ENOENT || errno == ENOTDIR;
 
-        fail(report, absent ? DAVIT_R_NOT_FOUND : DAVIT_R_IO_FAILED, DAVIT_E_IO, source->path,
-             g_strerror(errno), "the file cannot be opened");
+        fail(report, absent ? DAVIT_R_NOT_FOUND : DAVIT_R_IO_FAILED, DAVIT_E_IO,
+             source->path, g_strerror(errno), "the file cannot be opened");
         return false;
     }
     if (fstat(source->fd, &source->opened) != 0) {
@@ -90,7 +90,8 @@ DavitSource *davit_source_open(const char *path, DavitReport *report)
     return g_steal_pointer(&source);
 }
 
-DavitSource *davit_source_from_bytes(const char *name, const uint8_t *data, uint64_t n_bytes)
+DavitSource *davit_source_from_bytes(const char *name, const uint8_t *data,
+                                     uint64_t n_bytes)
 {
     DavitSource *source = g_new0(DavitSource, 1);
 
@@ -147,19 +148,20 @@ int32_t davit_source_check(const DavitSource *source, DavitReport *report)
     if (source->fd < 0)
         return DAVIT_OK;
     if (fstat(source->fd, &now) != 0)
-        return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name, g_strerror(errno),
-                    "the file cannot be examined");
+        return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name,
+                    g_strerror(errno), "the file cannot be examined");
     if (now.st_size != source->opened.st_size)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_FILE_CHANGED,
-                                    .status = DAVIT_E_IO,
-                                    .stage = "source",
-                                    .subject = source->name,
-                                    .expected = davit_report_text(
-                                        report, "%" PRIu64 " bytes", source->n_bytes),
-                                    .found = davit_report_text(report, "%" PRIu64 " bytes",
-                                                               (uint64_t)now.st_size),
-                                    .message = "the file's size changed after it was opened"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_FILE_CHANGED,
+                            .status = DAVIT_E_IO,
+                            .stage = "source",
+                            .subject = source->name,
+                            .expected = davit_report_text(report, "%" PRIu64 " bytes",
+                                                          source->n_bytes),
+                            .found = davit_report_text(report, "%" PRIu64 " bytes",
+                                                       (uint64_t)now.st_size),
+                            .message = "the file's size changed after it was opened"});
     if (now.st_mtim.tv_sec != source->opened.st_mtim.tv_sec ||
         now.st_mtim.tv_nsec != source->opened.st_mtim.tv_nsec)
         return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, NULL,
@@ -188,8 +190,8 @@ static int32_t check_range(const DavitSource *source, uint64_t off, uint64_t n_b
 
 /* ---- reading ---- */
 
-int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf, uint64_t n_bytes,
-                          DavitReport *report)
+int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf,
+                          uint64_t n_bytes, DavitReport *report)
 {
     uint8_t *to = buf;
     const int32_t status = check_range(source, off, n_bytes, report);
@@ -257,8 +259,8 @@ int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_by
     }
     map = source->fd < 0 ? source->map : map_file(source);
     if (!map)
-        return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name, g_strerror(errno),
-                    "the file cannot be mapped");
+        return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name,
+                    g_strerror(errno), "the file cannot be mapped");
     *out_bytes = map + off;
     return DAVIT_OK;
 }
@@ -283,8 +285,8 @@ static int32_t forward(const DavitReport *from, const davit_sink *sink, int32_t 
     return status;
 }
 
-static int32_t io_read(const davit_source *source, uint64_t off, void *buf, uint64_t n_bytes,
-                       const davit_sink *sink)
+static int32_t io_read(const davit_source *source, uint64_t off, void *buf,
+                       uint64_t n_bytes, const davit_sink *sink)
 {
     g_autoptr(DavitReport) report = davit_report_new();
 
@@ -296,7 +298,8 @@ static int32_t io_view(const davit_source *source, uint64_t off, uint64_t n_byte
 {
     g_autoptr(DavitReport) report = davit_report_new();
 
-    return forward(report, sink, davit_source_view(source, off, n_bytes, out_bytes, report));
+    return forward(report, sink,
+                   davit_source_view(source, off, n_bytes, out_bytes, report));
 }
 
 const davit_io_suite *davit_io_suite_get(void)

@@ -17,19 +17,22 @@ typedef struct davit_source DavitSource;
 /* Returns: (owned) or NULL with a record: NOT_FOUND, NOT_REGULAR, IO_FAILED. */
 DavitSource *davit_source_open(const char *path, DavitReport *report);
 /* (owned) @data is borrowed until free. For tests, fuzzing and bytes already fetched. */
-DavitSource *davit_source_from_bytes(const char *name, const uint8_t *data, uint64_t n_bytes);
+DavitSource *davit_source_from_bytes(const char *name, const uint8_t *data,
+                                     uint64_t n_bytes);
 void davit_source_free(DavitSource *source); /* NULL is fine; unmaps */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitSource, davit_source_free)
 
 uint64_t davit_source_size(const DavitSource *source);
 const char *davit_source_name(const DavitSource *source); /* (borrowed) last path part */
-const char *davit_source_path(const DavitSource *source); /* (borrowed) "" if from bytes */
+const char *
+davit_source_path(const DavitSource *source); /* (borrowed) "" if from bytes */
 /* Descriptor for executors that read themselves; -1 if from bytes. Do not close. */
 int davit_source_fd(const DavitSource *source);
 
-/* Exactly @n_bytes at @off. Errors: TENSOR_OUT_OF_FILE past the end, FILE_CHANGED, IO_FAILED. */
-int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf, uint64_t n_bytes,
-                          DavitReport *report);
+/* Exactly @n_bytes at @off. Errors: TENSOR_OUT_OF_FILE past the end, FILE_CHANGED,
+ * IO_FAILED. */
+int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf,
+                          uint64_t n_bytes, DavitReport *report);
 /* The same range in memory, valid while @source lives. A page may still be lost under the
  * mapping when somebody cuts the file: whoever keeps views calls davit_source_check. */
 int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_bytes,

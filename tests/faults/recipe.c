@@ -226,7 +226,7 @@ static void do_kv(Line *line)
         const char *name;
         uint32_t type;
         int n_bytes; /* 0 = text, -1 = f32 */
-    } types[] = {{"u8", 0, 1},   {"u16", 2, 2}, {"u32", 4, 4},  {"i32", 5, 4},
+    } types[] = {{"u8", 0, 1},   {"u16", 2, 2},  {"u32", 4, 4}, {"i32", 5, 4},
                  {"f32", 6, -1}, {"bool", 7, 1}, {"str", 8, 0}, {"u64", 10, 8}};
     const char *key = next_word(line);
     const char *type = next_word(line);
@@ -269,10 +269,11 @@ static bool run_directive(Line *line, const char *name)
     static const struct {
         const char *name;
         void (*run)(Line *line);
-    } directives[] = {{"text", do_text}, {"hex", do_hex},   {"u8", do_u8},       {"u16", do_u16},
-                      {"u32", do_u32},   {"u64", do_u64},   {"f32", do_f32},     {"fill", do_fill},
-                      {"kv", do_kv},     {"align", do_align}, {"st", do_string}, {"str", do_string},
-                      {"gguf", do_gguf}, {"repeat", do_repeat}, {"tensor", do_tensor}};
+    } directives[] = {{"text", do_text},   {"hex", do_hex},       {"u8", do_u8},
+                      {"u16", do_u16},     {"u32", do_u32},       {"u64", do_u64},
+                      {"f32", do_f32},     {"fill", do_fill},     {"kv", do_kv},
+                      {"align", do_align}, {"st", do_string},     {"str", do_string},
+                      {"gguf", do_gguf},   {"repeat", do_repeat}, {"tensor", do_tensor}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(directives); i++) {
         if (strcmp(directives[i].name, name) == 0) {
@@ -351,8 +352,8 @@ static void write_one(const RecipeFile *file, const char *path)
         status = symlink(file->target, path);
         break;
     default:
-        g_file_set_contents(path, (const char *)file->bytes->data, (gssize)file->bytes->len,
-                            &error);
+        g_file_set_contents(path, (const char *)file->bytes->data,
+                            (gssize)file->bytes->len, &error);
         g_assert_no_error(error);
         break;
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every folder of tests/faults with a recipe and a case.json: make the files, open them the
- * way the command would, and compare exit code and records. Formats come through the plugin
- * door. `test_faults --print NAME` shows what a case gives, for writing its case.json.
+ * Every folder of tests/faults with a recipe and a case.json: make the files, open them
+ * the way the command would, and compare exit code and records. Formats come through the
+ * plugin door. `test_faults --print NAME` shows what a case gives, for writing its
+ * case.json.
  *
  * case.json: {"command": "inspect FILE", "exit": N, "records": [{"code", "severity",
- * "subject", "expected", "found"}, ...], "tensors": N, "n_bytes": N}. FILE lies in the folder
- * that is made, "." is the folder. Every error must be listed; of the rest only what is
- * listed counts. A field that is not given is not compared; null means absent.
+ * "subject", "expected", "found"}, ...], "tensors": N, "n_bytes": N}. FILE lies in the
+ * folder that is made, "." is the folder. Every error must be listed; of the rest only
+ * what is listed counts. A field that is not given is not compared; null means absent.
  *
  * Cases whose command is another one (config, plan, run) belong to other drivers. */
 #include <stdio.h>
@@ -21,11 +22,11 @@ static DavitRegistry *registry;
 /* ---- a case ---- */
 
 typedef struct Case {
-    char *dir;       /* tests/faults/NAME */
+    char *dir; /* tests/faults/NAME */
     json_t *doc;
     GPtrArray *files;
-    char *work;      /* where the files are made */
-    char *model;     /* path that is opened */
+    char *work;  /* where the files are made */
+    char *model; /* path that is opened */
     uint64_t purposes;
 } Case;
 
@@ -108,7 +109,8 @@ static char *without_work(const Case *c, const char *text)
     return text ? g_strjoinv("DIR", again) : NULL;
 }
 
-static bool field_fits(const Case *c, const json_t *wanted, const char *key, const char *is)
+static bool field_fits(const Case *c, const json_t *wanted, const char *key,
+                       const char *is)
 {
     const json_t *value = json_object_get(wanted, key);
     g_autofree char *shown = without_work(c, is);
@@ -120,7 +122,9 @@ static bool field_fits(const Case *c, const json_t *wanted, const char *key, con
 
 static const char *severity_name(const DavitRecord *r)
 {
-    return r->severity == DAVIT_ERROR ? "error" : r->severity == DAVIT_WARNING ? "warning" : "note";
+    return r->severity == DAVIT_ERROR     ? "error"
+           : r->severity == DAVIT_WARNING ? "warning"
+                                          : "note";
 }
 
 static bool record_fits(const Case *c, const json_t *wanted, const DavitRecord *r)
@@ -238,7 +242,8 @@ static bool is_case(const char *name)
     g_autofree char *recipe = g_build_filename(dir, "recipe", NULL);
     g_autofree char *doc = g_build_filename(dir, "case.json", NULL);
 
-    return g_file_test(recipe, G_FILE_TEST_EXISTS) && g_file_test(doc, G_FILE_TEST_EXISTS);
+    return g_file_test(recipe, G_FILE_TEST_EXISTS) &&
+           g_file_test(doc, G_FILE_TEST_EXISTS);
 }
 
 static void add_cases(GPtrArray *names)

@@ -56,8 +56,8 @@ static void read_tensors(const DavitCheckpoint *ckpt, DavitReport *report)
 
         g_assert(davit_checkpoint_find(ckpt, t->name) == t);
         if (t->n_bytes)
-            g_assert_cmpint(davit_checkpoint_read(ckpt, t->file, t->off + t->n_bytes - 1, &last,
-                                                  1, report),
+            g_assert_cmpint(davit_checkpoint_read(ckpt, t->file, t->off + t->n_bytes - 1,
+                                                  &last, 1, report),
                             ==, DAVIT_OK);
     }
 }
@@ -70,8 +70,8 @@ void fuzz_open_format(const char *name, const uint8_t *data, size_t size)
 
     if (!formats)
         formats = make_formats();
-    ckpt = davit_checkpoint_open_source(formats, davit_source_from_bytes(name, data, size),
-                                        DAVIT_INSPECT, report);
+    ckpt = davit_checkpoint_open_source(
+        formats, davit_source_from_bytes(name, data, size), DAVIT_INSPECT, report);
     g_assert((ckpt != NULL) == !davit_report_failed(report));
     if (!ckpt)
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a GGUF file; the first one picks the name, so that split names take part. */
+ * Any bytes as a GGUF file; the first one picks the name, so that split names take part.
+ */
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as JSON, in both dialects. The strict reader must agree with Jansson on what is
- * JSON, as far as both have the same rules. */
+ * Any bytes as JSON, in both dialects. The strict reader must agree with Jansson on what
+ * is JSON, as far as both have the same rules. */
 #include <string.h>
 
 #include <jansson.h>
@@ -9,7 +9,8 @@
 #include "fuzz/fuzz.h"
 
 /* DAVIT_OK when the whole text was read; *out_seen is a checksum of what it gave. */
-static int32_t read_all(const uint8_t *data, size_t size, uint32_t dialect, size_t skip_every)
+static int32_t read_all(const uint8_t *data, size_t size, uint32_t dialect,
+                        size_t skip_every)
 {
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitJsonReader) reader =
@@ -33,16 +34,20 @@ static int32_t read_all(const uint8_t *data, size_t size, uint32_t dialect, size
     return status;
 }
 
-/* Jansson takes what we take, but for its own limits: NUL in a text, numbers past int64. */
+/* Jansson takes what we take, but for its own limits: NUL in a text, numbers past int64.
+ */
 static void compare(const uint8_t *data, size_t size, int32_t status)
 {
     json_error_t error;
-    json_t *doc = json_loadb((const char *)data, size,
-                             JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *doc =
+        json_loadb((const char *)data, size,
+                   JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 
     if (doc && status == DAVIT_E_CORRUPT)
-        g_error("Jansson takes what the reader refuses: %.*s", (int)size, (const char *)data);
-    if (!doc && status == DAVIT_OK && json_error_code(&error) != json_error_numeric_overflow &&
+        g_error("Jansson takes what the reader refuses: %.*s", (int)size,
+                (const char *)data);
+    if (!doc && status == DAVIT_OK &&
+        json_error_code(&error) != json_error_numeric_overflow &&
         json_error_code(&error) != json_error_stack_overflow &&
         json_error_code(&error) != json_error_null_byte_in_key)
         g_error("the reader takes what Jansson refuses (%s): %.*s", error.text, (int)size,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a fuzz target as a plain test: every input as it is, every prefix of it, and a fixed
- * number of mutations from a fixed generator, so that two runs do the same.
- *   fuzz_x [--faults EXT] [PATH...]
- * --faults takes the files ending in EXT out of all recipes in tests/faults; a PATH is a file
- * or a directory of files. With -N (a number) that many mutations per input. */
+ * Runs a fuzz target as a plain test: every input as it is, every prefix of it, and a
+ * fixed number of mutations from a fixed generator, so that two runs do the same. fuzz_x
+ * [--faults EXT] [PATH...]
+ * --faults takes the files ending in EXT out of all recipes in tests/faults; a PATH is a
+ * file or a directory of files. With -N (a number) that many mutations per input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 static uint64_t n_runs;
 static uint64_t n_mutations = 300;
 
-/* Each run gets bytes of its own size on the heap, so that ASan sees a read past the end. */
+/* Each run gets bytes of its own size on the heap, so that ASan sees a read past the end.
+ */
 static void run(const uint8_t *data, size_t len)
 {
     uint8_t *copy = g_malloc(len ? len : 1);
@@ -40,7 +41,8 @@ static uint64_t next_random(uint64_t *state)
     return *state * 0x2545f4914f6cdd1du;
 }
 
-/* One to four bytes changed; now and then a whole little-endian number becomes extreme. */
+/* One to four bytes changed; now and then a whole little-endian number becomes extreme.
+ */
 static void mutate(uint8_t *data, size_t len, uint64_t *state)
 {
     static const uint64_t extreme[] = {0,          1,          0x7f,       0xff,
@@ -57,7 +59,7 @@ static void mutate(uint8_t *data, size_t len, uint64_t *state)
         } else if (kind == 1) {
             data[at] ^= (uint8_t)(1u << (next_random(state) % 8));
         } else if (kind == 2) {
-            data[at] = (uint8_t)"\"{}[],:0-9.eE\\ux"[next_random(state) % 16];
+            data[at] = (uint8_t) "\"{}[],:0-9.eE\\ux"[next_random(state) % 16];
         } else {
             data[at] = (uint8_t)next_random(state);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Format plugin for files that are not ours: recognised by content, refused by name with the
- * way out. Not final: a third party's plugin that reads one of them wins. */
+ * Format plugin for files that are not ours: recognised by content, refused by name with
+ * the way out. Not final: a third party's plugin that reads one of them wins. */
 #include "foreign.h"
 
 #include <stdio.h>
@@ -55,12 +55,13 @@ static int32_t foreign_probe(const davit_probe_in *in, davit_verdict *out,
         if (size[0])
             snprintf(expected, sizeof expected, "the file of %s bytes", size);
     }
-    davit_say(sink, DAVIT_E_UNSUPPORTED, &(davit_refusal){.code = kind->code,
-                                                          .subject = in->name,
-                                                          .expected = expected,
-                                                          .found = found,
-                                                          .message = kind->message,
-                                                          .hint = kind->hint});
+    davit_say(sink, DAVIT_E_UNSUPPORTED,
+              &(davit_refusal){.code = kind->code,
+                               .subject = in->name,
+                               .expected = expected,
+                               .found = found,
+                               .message = kind->message,
+                               .hint = kind->hint});
     return davit_refuse(out, 0);
 }
 
@@ -91,17 +92,18 @@ static const davit_format_iface foreign_format = {
 };
 
 DAVIT_REFUSES(foreign_never, "org.davit.format.foreign",
-              DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, DAVIT_R_FORMAT_UNSUPPORTED,
-              "foreign formats", "recognised and not read",
+              DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN,
+              DAVIT_R_FORMAT_UNSUPPORTED, "foreign formats", "recognised and not read",
               "convert the model to safetensors or GGUF");
 
 static const davit_refusal *const foreign_refuses[] = {&foreign_never, NULL};
 
-DAVIT_COMPONENT(foreign, DAVIT_KIND_FORMAT, "org.davit.format.foreign",
-                "ext=onnx|engine|plan|h5|hdf5|keras|msgpack|tensors|ggml|npz|zip|tflite|pb",
-                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 10,
-                .flags = DAVIT_COMPONENT_CONCURRENT, .probe = foreign_probe,
-                .refuses = foreign_refuses, .iface = &foreign_format);
+DAVIT_COMPONENT(
+    foreign, DAVIT_KIND_FORMAT, "org.davit.format.foreign",
+    "ext=onnx|engine|plan|h5|hdf5|keras|msgpack|tensors|ggml|npz|zip|tflite|pb",
+    DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 10,
+    .flags = DAVIT_COMPONENT_CONCURRENT, .probe = foreign_probe,
+    .refuses = foreign_refuses, .iface = &foreign_format);
 
-DAVIT_PLUGIN("org.davit.format.foreign", "foreign formats", "davit", "1.0.0", "Apache-2.0",
-             &foreign);
+DAVIT_PLUGIN("org.davit.format.foreign", "foreign formats", "davit", "1.0.0",
+             "Apache-2.0", &foreign);

@@ -9,7 +9,7 @@
 
 /* One thing that is recognised and not read. */
 typedef struct foreign_kind {
-    const char *found;   /* its name */
+    const char *found; /* its name */
     const char *message;
     const char *hint;
     uint32_t code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Directories of foreign checkpoints, by the names in them. Asked in order; the first that
- * fits names the refusal. */
+ * Directories of foreign checkpoints, by the names in them. Asked in order; the first
+ * that fits names the refusal. */
 #include "foreign.h"
 
 #include <string.h>
@@ -43,7 +43,8 @@ const foreign_kind *foreign_directory(const davit_probe_in *in)
          {"Orbax checkpoint", "Orbax checkpoints are not read", CONVERT,
           DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.msgpack",
-         {"Flax msgpack", "Flax weights are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"Flax msgpack", "Flax weights are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"saved_model.pb",
          {"TensorFlow SavedModel", "TensorFlow models are not read", CONVERT,
           DAVIT_R_FORMAT_UNSUPPORTED}},
@@ -51,29 +52,36 @@ const foreign_kind *foreign_directory(const davit_probe_in *in)
          {"TensorFlow checkpoint", "TensorFlow checkpoints are not read", CONVERT,
           DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.h5",
-         {"HDF5 (Keras .h5)", "HDF5 weights are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"HDF5 (Keras .h5)", "HDF5 weights are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.keras",
-         {"Keras archive", "Keras archives are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"Keras archive", "Keras archives are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.onnx",
          {"ONNX", "ONNX graphs are not read",
-          "take the weights that the graph was exported from", DAVIT_R_FORMAT_UNSUPPORTED}},
+          "take the weights that the graph was exported from",
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.engine",
          {"TensorRT engine", "TensorRT engines are built for one GPU and are not read",
           "take the weights that the engine was built from", DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.tensors",
-         {"tensorizer", "tensorizer files are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"tensorizer", "tensorizer files are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"openvino_model.xml",
-         {"OpenVINO", "OpenVINO models are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"OpenVINO", "OpenVINO models are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"ggml-model*",
          {"GGML before GGUF", "GGML files from before GGUF are not read",
-          "convert the model to GGUF with a current llama.cpp", DAVIT_R_FORMAT_UNSUPPORTED}},
+          "convert the model to GGUF with a current llama.cpp",
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {"*.npz",
          {"NumPy", "NumPy archives are not read as models", CONVERT,
           DAVIT_R_FORMAT_UNSUPPORTED}},
     };
 
     /* Where a format lies beside that davit reads, the foreign files are only strays. */
-    if (has(in, "*.safetensors") || has(in, "*.safetensors.index.json") || has(in, "*.gguf"))
+    if (has(in, "*.safetensors") || has(in, "*.safetensors.index.json") ||
+        has(in, "*.gguf"))
         return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (has(in, kinds[i].pattern))

@@ -57,14 +57,15 @@ static int is_old_ggml(const davit_probe_in *in)
            starts(in, "algg", 4);
 }
 
-/* GGUF written by a big-endian machine starts as usual; a swapped magic is a damaged file. */
+/* GGUF written by a big-endian machine starts as usual; a swapped magic is a damaged
+ * file. */
 static int is_swapped_gguf(const davit_probe_in *in)
 {
     return starts(in, "FUGG", 4);
 }
 
-/* onnx.proto: ModelProto starts with field 1 (ir_version, varint), then field 2 (producer) or
- * 7, 8; told apart from other protobufs by its name or its producer. */
+/* onnx.proto: ModelProto starts with field 1 (ir_version, varint), then field 2
+ * (producer) or 7, 8; told apart from other protobufs by its name or its producer. */
 static int is_onnx(const davit_probe_in *in)
 {
     if (in->head_len < 4 || in->head[0] != 0x08 || in->head[1] == 0 || in->head[1] > 32)
@@ -132,45 +133,53 @@ const foreign_kind *foreign_file(const davit_probe_in *in)
         foreign_kind kind;
     } kinds[] = {
         {is_lfs,
-         {"a Git LFS pointer", "the file is a Git LFS pointer; the real file was not fetched",
-          "run git lfs pull in the folder, or download the file itself", DAVIT_R_LFS_POINTER}},
+         {"a Git LFS pointer",
+          "the file is a Git LFS pointer; the real file was not fetched",
+          "run git lfs pull in the folder, or download the file itself",
+          DAVIT_R_LFS_POINTER}},
         {is_html,
          {"a web page", "the file is a page that a server sent instead of the file",
           "download the file again; the address may need a login or /resolve/ in it",
           DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_hdf5,
-         {"HDF5 (Keras .h5)", "HDF5 weights are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"HDF5 (Keras .h5)", "HDF5 weights are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_old_ggml,
-         {"GGML before GGUF (ggml, ggmf, ggjt)", "GGML files from before GGUF are not read",
+         {"GGML before GGUF (ggml, ggmf, ggjt)",
+          "GGML files from before GGUF are not read",
           "convert the model to GGUF with a current llama.cpp from its original weights",
           DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_swapped_gguf,
          {"GGUF with swapped bytes", "the file's bytes are swapped",
           "convert the model again on this kind of machine", DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_tensorizer,
-         {"tensorizer", "tensorizer files are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"tensorizer", "tensorizer files are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_onnx,
          {"ONNX", "ONNX graphs are not read",
-          "take the weights that the graph was exported from", DAVIT_R_FORMAT_UNSUPPORTED}},
+          "take the weights that the graph was exported from",
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_tensorrt,
          {"TensorRT engine", "TensorRT engines are built for one GPU and are not read",
           "take the weights that the engine was built from", DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_msgpack,
-         {"Flax msgpack", "Flax weights are not read", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"Flax msgpack", "Flax weights are not read", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_numpy,
-         {"NumPy", "NumPy arrays are not read as models", CONVERT, DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"NumPy", "NumPy arrays are not read as models", CONVERT,
+          DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_tflite,
          {"TensorFlow Lite", "TensorFlow Lite models are not read", CONVERT,
           DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_zip,
-         {"a zip archive", "archives are not read", "unpack the archive and give the files in it",
-          DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"a zip archive", "archives are not read",
+          "unpack the archive and give the files in it", DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_gzip,
          {"a compressed archive", "archives are not read",
           "unpack the archive and give the files in it", DAVIT_R_FORMAT_UNSUPPORTED}},
         {is_tar,
-         {"a tar archive", "archives are not read", "unpack the archive and give the files in it",
-          DAVIT_R_FORMAT_UNSUPPORTED}},
+         {"a tar archive", "archives are not read",
+          "unpack the archive and give the files in it", DAVIT_R_FORMAT_UNSUPPORTED}},
     };
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Format plugin for GGUF versions 2 and 3, little-endian: the door and the fixed header.
- * Format: ggml's docs/gguf.md; where the reference reader (ggml/src/gguf.cpp) is stricter, it
- * decides. See README.md for what is stricter still. */
+ * Format: ggml's docs/gguf.md; where the reference reader (ggml/src/gguf.cpp) is
+ * stricter, it decides. See README.md for what is stricter still. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int32_t gguf_find(gguf_open *o, davit_span subject, int32_t status, const davit_refusal *record)
+int32_t gguf_find(gguf_open *o, davit_span subject, int32_t status,
+                  const davit_refusal *record)
 {
     davit_refusal r = *record;
     char name[256];
@@ -28,7 +29,8 @@ int32_t gguf_find(gguf_open *o, davit_span subject, int32_t status, const davit_
         r = (davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                             .flags = r.flags,
                             .subject = o->name,
-                            .message = "there are more findings in this file than are shown"};
+                            .message =
+                                "there are more findings in this file than are shown"};
     return davit_say(o->sink, status, &r);
 }
 
@@ -70,13 +72,14 @@ static int32_t check_count(gguf_open *o, const char *what, uint64_t n, uint64_t 
     if (n <= left / least)
         return DAVIT_OK;
     snprintf(found, sizeof found, "%" PRIu64, n);
-    snprintf(expected, sizeof expected, "at most %" PRIu64 " (what %" PRIu64 " bytes can hold)",
-             left / least, left);
-    return gguf_find(o, (davit_span){what, strlen(what)}, DAVIT_E_CORRUPT,
-                     &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
-                                      .expected = expected,
-                                      .found = found,
-                                      .message = "the header counts more than the file holds"});
+    snprintf(expected, sizeof expected,
+             "at most %" PRIu64 " (what %" PRIu64 " bytes can hold)", left / least, left);
+    return gguf_find(
+        o, (davit_span){what, strlen(what)}, DAVIT_E_CORRUPT,
+        &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
+                         .expected = expected,
+                         .found = found,
+                         .message = "the header counts more than the file holds"});
 }
 
 static int32_t read_header(gguf_open *o)
@@ -88,10 +91,11 @@ static int32_t read_header(gguf_open *o)
     int32_t status = gguf_u32(o, &magic, "magic");
 
     if (!status && magic != 0x46554747u) /* "GGUF" */
-        return gguf_find(o, (davit_span){"magic", 5}, DAVIT_E_CORRUPT,
-                         &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
-                                          .expected = "GGUF",
-                                          .message = "the file does not start with GGUF"});
+        return gguf_find(
+            o, (davit_span){"magic", 5}, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
+                             .expected = "GGUF",
+                             .message = "the file does not start with GGUF"});
     if (!status)
         status = gguf_u32(o, &version, "version");
     if (!status && version != 2 && version != 3)
@@ -131,7 +135,8 @@ static int32_t gguf_open_file(void *self, davit_source *src, const davit_format_
     const int32_t status = read_header(&o);
 
     if (!status)
-        *out_reader = NULL; /* values point into views, which live as long as the source */
+        *out_reader =
+            NULL; /* values point into views, which live as long as the source */
     return status;
 }
 

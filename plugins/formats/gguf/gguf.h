@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of this plugin share. Reading order: gguf.c, gguf_probe.c, gguf_cursor.c,
- * gguf_keys.c, gguf_tensors.c, gguf_types.c, gguf_split.c. */
+ * What the files of this plugin share. Reading order: gguf.c, gguf_probe.c,
+ * gguf_cursor.c, gguf_keys.c, gguf_tensors.c, gguf_types.c, gguf_split.c. */
 #ifndef GGUF_H
 #define GGUF_H
 
@@ -8,21 +8,21 @@
 #include <davit/help/records.h>
 
 #define GGUF_MAX_FINDINGS 32u
-#define GGUF_MAX_KEY      65535u      /* specification: key length */
-#define GGUF_MAX_COUNT    (1u << 30)  /* reference reader: strings and arrays */
-#define GGUF_MAX_NAME     64u         /* GGML_MAX_NAME with its NUL */
-#define GGUF_MAX_DIMS     4u          /* GGML_MAX_DIMS */
+#define GGUF_MAX_KEY      65535u     /* specification: key length */
+#define GGUF_MAX_COUNT    (1u << 30) /* reference reader: strings and arrays */
+#define GGUF_MAX_NAME     64u        /* GGML_MAX_NAME with its NUL */
+#define GGUF_MAX_DIMS     4u         /* GGML_MAX_DIMS */
 #define GGUF_MIN_ALIGN    8u
 #define GGUF_MAX_ALIGN    (1u << 20)
-#define GGUF_ALIGN        32u         /* specification: when the key is absent */
+#define GGUF_ALIGN        32u /* specification: when the key is absent */
 
 typedef struct gguf_plugin {
     const davit_host *host;
     const davit_io_suite *io;
 } gguf_plugin;
 
-/* Walk over the header: [0, have) is in memory at base. Views of a source stay valid while it
- * lives, so pointers into an earlier window stay good. */
+/* Walk over the header: [0, have) is in memory at base. Views of a source stay valid
+ * while it lives, so pointers into an earlier window stay good. */
 typedef struct gguf_cursor {
     const uint8_t *base;
     uint64_t pos;
@@ -39,19 +39,19 @@ typedef struct gguf_open {
     const davit_sink *sink;
     gguf_cursor c;
     uint32_t n_findings;
-    int32_t status;       /* first error, DAVIT_OK so far */
+    int32_t status; /* first error, DAVIT_OK so far */
     uint32_t align;
-    int64_t split_no;     /* -1 = key absent */
-    int64_t split_count;  /* -1 = key absent */
+    int64_t split_no;    /* -1 = key absent */
+    int64_t split_count; /* -1 = key absent */
 } gguf_open;
 
 /* A row of ggml's type table. */
 typedef struct gguf_type {
-    const char *name;     /* as in ggml, for messages */
-    const char *dtype;    /* NULL = removed from the format */
+    const char *name;  /* as in ggml, for messages */
+    const char *dtype; /* NULL = removed from the format */
     uint32_t block_elems;
     uint32_t block_bytes;
-    const char *instead;  /* hint where removed */
+    const char *instead; /* hint where removed */
 } gguf_type;
 
 /* NULL for ids past the table. */

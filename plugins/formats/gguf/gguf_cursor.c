@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bounded reads along the header. Every length is checked against what is left of the file
- * before anything is read or multiplied. */
+ * Bounded reads along the header. Every length is checked against what is left of the
+ * file before anything is read or multiplied. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -23,8 +23,8 @@ int32_t gguf_need(gguf_open *o, uint64_t n, const char *what)
         char found[96];
         char expected[96];
 
-        snprintf(found, sizeof found, "%" PRIu64 " bytes left at %" PRIu64, c->size - c->pos,
-                 c->pos);
+        snprintf(found, sizeof found, "%" PRIu64 " bytes left at %" PRIu64,
+                 c->size - c->pos, c->pos);
         snprintf(expected, sizeof expected, "%" PRIu64 " bytes for the %s", n, what);
         return gguf_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
                          &(davit_refusal){.code = DAVIT_R_FILE_TRUNCATED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Key/values: types, lengths and the few keys that the container itself needs. Two equal keys
- * are found by the core, which sees them all. */
+ * Key/values: types, lengths and the few keys that the container itself needs. Two equal
+ * keys are found by the core, which sees them all. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -25,8 +25,8 @@ static int is_type(uint32_t type)
     return type <= DAVIT_KV_F64;
 }
 
-static int32_t bad_key(gguf_open *o, davit_span key, const char *expected, uint64_t found_number,
-                       const char *message)
+static int32_t bad_key(gguf_open *o, davit_span key, const char *expected,
+                       uint64_t found_number, const char *message)
 {
     char found[32];
 
@@ -107,7 +107,8 @@ static int32_t read_array_head(gguf_open *o, davit_kv *kv)
         return bad_key(o, kv->key, "a type from 0 to 12", kv->type,
                        "the type of an array is not known");
     if (kv->count > GGUF_MAX_COUNT)
-        return bad_key(o, kv->key, "at most 1073741824", kv->count, "an array is too long");
+        return bad_key(o, kv->key, "at most 1073741824", kv->count,
+                       "an array is too long");
     /* At least one byte per element, a length for strings; no overflow below 2^30. */
     return gguf_need(o, kv->count * (kv->type == TYPE_STRING ? 8 : 1), "array");
 }

@@ -15,7 +15,8 @@ static int ends_with(const char *name, const char *suffix)
     return n >= m && memcmp(name + n - m, suffix, m) == 0;
 }
 
-static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t probe_file(const davit_probe_in *in, davit_verdict *out,
+                          const davit_sink *sink)
 {
     char found[16];
 
@@ -27,8 +28,8 @@ static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const da
     for (int i = 0; i < 4; i++)
         if (in->head[i] >= 0x20 && in->head[i] <= 0x7e)
             return davit_decline(out);
-    snprintf(found, sizeof found, "%02x %02x %02x %02x", in->head[0], in->head[1], in->head[2],
-             in->head[3]);
+    snprintf(found, sizeof found, "%02x %02x %02x %02x", in->head[0], in->head[1],
+             in->head[2], in->head[3]);
     davit_say(sink, DAVIT_E_CORRUPT,
               &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                                .subject = in->name,

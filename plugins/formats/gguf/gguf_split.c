@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Split files, PREFIX-00001-of-00003.gguf: the keys of one file against its own name. That the
- * set as a whole is complete is settled by the core. */
+ * Split files, PREFIX-00001-of-00003.gguf: the keys of one file against its own name.
+ * That the set as a whole is complete is settled by the core. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -46,21 +46,23 @@ static int32_t disagree(gguf_open *o, int64_t no, int64_t count)
     if (o->split_count < 0)
         snprintf(found, sizeof found, "no split keys");
     else
-        snprintf(found, sizeof found, "split.no %" PRId64 ", split.count %" PRId64, o->split_no,
-                 o->split_count);
+        snprintf(found, sizeof found, "split.no %" PRId64 ", split.count %" PRId64,
+                 o->split_no, o->split_count);
     char expected[96];
     if (no < 0)
-        snprintf(expected, sizeof expected, "a name PREFIX-%05" PRId64 "-of-%05" PRId64 ".gguf",
-                 o->split_no + 1, o->split_count);
+        snprintf(expected, sizeof expected,
+                 "a name PREFIX-%05" PRId64 "-of-%05" PRId64 ".gguf", o->split_no + 1,
+                 o->split_count);
     else
         snprintf(expected, sizeof expected, "split.no %" PRId64 ", split.count %" PRId64,
                  no - 1, count);
-    return gguf_find(o, (davit_span){NULL, 0}, DAVIT_E_MISMATCH,
-                     &(davit_refusal){.code = DAVIT_R_SHARD_MISMATCH,
-                                      .expected = expected,
-                                      .found = found,
-                                      .message = "the file's name and its split keys disagree",
-                                      .hint = "give the file the name it was written with"});
+    return gguf_find(
+        o, (davit_span){NULL, 0}, DAVIT_E_MISMATCH,
+        &(davit_refusal){.code = DAVIT_R_SHARD_MISMATCH,
+                         .expected = expected,
+                         .found = found,
+                         .message = "the file's name and its split keys disagree",
+                         .hint = "give the file the name it was written with"});
 }
 
 static int32_t give_files(gguf_open *o, size_t n_prefix)
@@ -68,8 +70,8 @@ static int32_t give_files(gguf_open *o, size_t n_prefix)
     char file[MAX_FILE_NAME + 32];
 
     for (int64_t i = 1; i <= o->split_count; i++) {
-        snprintf(file, sizeof file, "%.*s-%05" PRId64 "-of-%05" PRId64 ".gguf", (int)n_prefix,
-                 o->name, i, o->split_count);
+        snprintf(file, sizeof file, "%.*s-%05" PRId64 "-of-%05" PRId64 ".gguf",
+                 (int)n_prefix, o->name, i, o->split_count);
         const davit_shard_ref ref = {.struct_size = DAVIT_END(davit_shard_ref, tensor),
                                      .file = {file, strlen(file)}};
         const int32_t status = o->out->shard(o->out->ctx, &ref);

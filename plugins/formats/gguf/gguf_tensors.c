@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensor infos: names, shapes, types and where the bytes lie. ggml counts dimensions from the
- * contiguous one; shapes leave here outermost first, [out, in]. */
+ * Tensor infos: names, shapes, types and where the bytes lie. ggml counts dimensions from
+ * the contiguous one; shapes leave here outermost first, [out, in]. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 typedef struct info {
     davit_span name;
-    const gguf_type *type; /* NULL after a finding */
+    const gguf_type *type;         /* NULL after a finding */
     uint64_t shape[GGUF_MAX_DIMS]; /* outermost first */
     uint32_t rank;
     uint64_t off; /* from the start of the data */
@@ -22,10 +22,10 @@ typedef struct info {
 static int32_t bad(gguf_open *o, davit_span name, uint32_t code, const char *expected,
                    const char *found, const char *message)
 {
-    return gguf_find(o, name, DAVIT_E_CORRUPT, &(davit_refusal){.code = code,
-                                                                .expected = expected,
-                                                                .found = found,
-                                                                .message = message});
+    return gguf_find(
+        o, name, DAVIT_E_CORRUPT,
+        &(davit_refusal){
+            .code = code, .expected = expected, .found = found, .message = message});
 }
 
 /* ---- one info ---- */
@@ -89,13 +89,13 @@ static void check_size(gguf_open *o, info *t)
 
     if (!t->type)
         return;
-    why = davit_bytes_of_shape(t->shape, t->rank, t->type->block_elems, t->type->block_bytes,
-                               &t->n_bytes);
+    why = davit_bytes_of_shape(t->shape, t->rank, t->type->block_elems,
+                               t->type->block_bytes, &t->n_bytes);
     if (why == DAVIT_SHAPE_OK)
         return;
     snprintf(found, sizeof found, "%" PRIu64, last);
-    snprintf(expected, sizeof expected, "a multiple of %" PRIu32 " (%s)", t->type->block_elems,
-             t->type->name);
+    snprintf(expected, sizeof expected, "a multiple of %" PRIu32 " (%s)",
+             t->type->block_elems, t->type->name);
     if (why == DAVIT_SHAPE_BLOCK)
         bad(o, t->name, DAVIT_R_TENSOR_SIZE, expected, found,
             "the tensor's row is not a whole number of blocks");
@@ -142,8 +142,8 @@ static void check_inside(gguf_open *o, const info *t, uint64_t data_off)
     if (!t->type || davit_bytes_inside(t->off, t->n_bytes, data))
         return;
     snprintf(expected, sizeof expected, "end <= %" PRIu64 " (file size)", o->c.size);
-    snprintf(found, sizeof found, "%" PRIu64 " bytes at %" PRIu64 " + %" PRIu64, t->n_bytes,
-             data_off, t->off);
+    snprintf(found, sizeof found, "%" PRIu64 " bytes at %" PRIu64 " + %" PRIu64,
+             t->n_bytes, data_off, t->off);
     gguf_find(o, t->name, DAVIT_E_CORRUPT,
               &(davit_refusal){.code = DAVIT_R_TENSOR_OUT_OF_FILE,
                                .expected = expected,
@@ -174,8 +174,8 @@ static void report_overlap(gguf_open *o, const info *a, const info *b)
         "the tensor shares bytes with another");
 }
 
-/* Sorted by offset: overlaps are errors, holes one warning (the reference refuses holes; the
- * bytes of every tensor are certain all the same). */
+/* Sorted by offset: overlaps are errors, holes one warning (the reference refuses holes;
+ * the bytes of every tensor are certain all the same). */
 static void check_overlaps(gguf_open *o, const info *infos, uint64_t n)
 {
     const info *prev = NULL;
@@ -189,7 +189,8 @@ static void check_overlaps(gguf_open *o, const info *infos, uint64_t n)
             continue;
         if (prev && t->off < prev->off + prev->n_bytes)
             report_overlap(o, prev, t);
-        else if ((!prev || davit_bytes_align(prev->off + prev->n_bytes, o->align, &expected)) &&
+        else if ((!prev ||
+                  davit_bytes_align(prev->off + prev->n_bytes, o->align, &expected)) &&
                  t->off != expected && !hole)
             hole = t;
         prev = t;
@@ -248,14 +249,17 @@ int32_t gguf_read_tensors(gguf_open *o, uint64_t n_tensors)
 
     if (n_tensors == 0)
         return DAVIT_OK; /* and no padding */
-    /* 24 bytes of file per info at least, checked by the caller: memory stays in proportion. */
-    infos = n_tensors > SIZE_MAX / sizeof *infos ? NULL
-                                                 : calloc((size_t)n_tensors, sizeof *infos);
+    /* 24 bytes of file per info at least, checked by the caller: memory stays in
+     * proportion. */
+    infos = n_tensors > SIZE_MAX / sizeof *infos
+                ? NULL
+                : calloc((size_t)n_tensors, sizeof *infos);
     if (!infos) {
-        o->status = davit_say(o->sink, DAVIT_E_LIMIT,
-                              &(davit_refusal){.code = DAVIT_R_OUT_OF_MEMORY,
-                                               .subject = o->name,
-                                               .message = "no memory for the tensor list"});
+        o->status =
+            davit_say(o->sink, DAVIT_E_LIMIT,
+                      &(davit_refusal){.code = DAVIT_R_OUT_OF_MEMORY,
+                                       .subject = o->name,
+                                       .message = "no memory for the tensor list"});
         return o->status;
     }
     for (uint64_t i = 0; i < n_tensors && !status; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ggml's tensor types by id: ggml.h enum ggml_type and ggml.c type_traits, state of 2026-05
- * (GGML_TYPE_COUNT 43). */
+ * ggml's tensor types by id: ggml.h enum ggml_type and ggml.c type_traits, state of
+ * 2026-05 (GGML_TYPE_COUNT 43). */
 #include "gguf.h"
 
 #include <stddef.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Format plugin for Python pickles: recognised by content, refused for good, never parsed.
- * A pickle is a program for Python's pickle machine, so reading one safely means not reading
- * it. There is no waiver. Opcodes: CPython, Lib/pickletools.py. */
+ * Format plugin for Python pickles: recognised by content, refused for good, never
+ * parsed. A pickle is a program for Python's pickle machine, so reading one safely means
+ * not reading it. There is no waiver. Opcodes: CPython, Lib/pickletools.py. */
 #include <string.h>
 
 #include <davit/format.h>
 #include <davit/help/bytes.h>
 #include <davit/help/records.h>
 
-#define HINT                                                                              \
-    "download the model's safetensors or GGUF files; or, where you trust the file, load it "\
+#define HINT                                                                                 \
+    "download the model's safetensors or GGUF files; or, where you trust the file, load it " \
     "with PyTorch and save it with safetensors.torch.save_file"
 
 static int ends_with(const char *name, const char *suffix)
@@ -23,7 +23,8 @@ static int ends_with(const char *name, const char *suffix)
 /* Names that PyTorch gives to pickles. */
 static int is_named(const char *name)
 {
-    static const char *const suffixes[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"};
+    static const char *const suffixes[] = {".bin",  ".pt",  ".pth",
+                                           ".ckpt", ".pkl", ".pickle"};
 
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (ends_with(name, suffixes[i]))
@@ -51,14 +52,15 @@ static int32_t refuse(const char *subject, const char *found, const char *messag
  * follows. */
 static int is_safetensors(const davit_probe_in *in)
 {
-    return in->head_len >= 9 && in->head[8] == '{' && davit_bytes_u64le(in->head) <= 100000000;
+    return in->head_len >= 9 && in->head[8] == '{' &&
+           davit_bytes_u64le(in->head) <= 100000000;
 }
 
 /* PROTO opcode of protocols 2 to 5. */
 static int is_binary_pickle(const davit_probe_in *in)
 {
-    return in->head_len >= 2 && in->head[0] == 0x80 && in->head[1] >= 2 && in->head[1] <= 5 &&
-           !is_safetensors(in);
+    return in->head_len >= 2 && in->head[0] == 0x80 && in->head[1] >= 2 &&
+           in->head[1] <= 5 && !is_safetensors(in);
 }
 
 /* Protocols 0 and 1 have no magic: "(" mark, "c" global with two lines, "]" "}" empty
@@ -84,17 +86,19 @@ static int holds(const davit_probe_in *in, const char *word)
     return 0;
 }
 
-static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t probe_file(const davit_probe_in *in, davit_verdict *out,
+                          const davit_sink *sink)
 {
     const int named = is_named(in->name);
 
     if (is_binary_pickle(in))
-        return refuse(in->name, "a pickle", "the file is a Python pickle, which can run code",
-                      out, sink);
+        return refuse(in->name, "a pickle",
+                      "the file is a Python pickle, which can run code", out, sink);
     if (in->head_len >= 4 && memcmp(in->head, "PK\003\004", 4) == 0 &&
         (named || holds(in, ".pkl")))
         return refuse(in->name, "a zip with a pickle",
-                      "the file is a PyTorch archive, whose pickle can run code", out, sink);
+                      "the file is a PyTorch archive, whose pickle can run code", out,
+                      sink);
     if (named && is_text_pickle(in))
         return refuse(in->name, "a pickle of protocol 0 or 1",
                       "the file is a Python pickle, which can run code", out, sink);
@@ -106,8 +110,8 @@ static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const da
 /* Weights, not the state of a trainer that lies beside them. */
 static int is_weights(const char *name)
 {
-    static const char *const others[] = {"training_args", "optimizer", "scheduler", "rng_state",
-                                         "scaler",        "trainer_state"};
+    static const char *const others[] = {"training_args", "optimizer", "scheduler",
+                                         "rng_state",     "scaler",    "trainer_state"};
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strncmp(name, others[i], strlen(others[i])) == 0)
@@ -124,19 +128,21 @@ static int32_t probe_directory(const davit_probe_in *in, davit_verdict *out,
     for (uint64_t i = 0; i < in->n_names; i++) {
         const char *name = in->names[i];
 
-        if (ends_with(name, ".safetensors") || ends_with(name, ".safetensors.index.json") ||
-            ends_with(name, ".gguf"))
+        if (ends_with(name, ".safetensors") ||
+            ends_with(name, ".safetensors.index.json") || ends_with(name, ".gguf"))
             return davit_decline(out);
         if (!first && is_weights(name))
             first = name;
     }
     if (!first)
         return davit_decline(out);
-    return refuse(in->name, first, "the directory's only weights are pickles, which can run code",
-                  out, sink);
+    return refuse(in->name, first,
+                  "the directory's only weights are pickles, which can run code", out,
+                  sink);
 }
 
-static int32_t pickle_probe(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t pickle_probe(const davit_probe_in *in, davit_verdict *out,
+                            const davit_sink *sink)
 {
     if (in->head)
         return probe_file(in, out, sink);
@@ -172,8 +178,8 @@ static const davit_format_iface pickle_format = {
 };
 
 DAVIT_REFUSES(pickle_never, "org.davit.format.pickle",
-              DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, DAVIT_R_PICKLE_UNSAFE,
-              "pickle", "a pickle can run code and is never read",
+              DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN,
+              DAVIT_R_PICKLE_UNSAFE, "pickle", "a pickle can run code and is never read",
               "convert the model to safetensors where you trust it");
 
 static const davit_refusal *const pickle_refuses[] = {&pickle_never, NULL};
@@ -182,6 +188,8 @@ DAVIT_COMPONENT(pickle, DAVIT_KIND_FORMAT, "org.davit.format.pickle",
                 "ext=bin|pt|pth|ckpt|pkl|pickle;magic=@0:80|@0:504b0304",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 90,
                 .flags = DAVIT_COMPONENT_CONCURRENT | DAVIT_COMPONENT_FINAL_REFUSER,
-                .probe = pickle_probe, .refuses = pickle_refuses, .iface = &pickle_format);
+                .probe = pickle_probe, .refuses = pickle_refuses,
+                .iface = &pickle_format);
 
-DAVIT_PLUGIN("org.davit.format.pickle", "pickle", "davit", "1.0.0", "Apache-2.0", &pickle);
+DAVIT_PLUGIN("org.davit.format.pickle", "pickle", "davit", "1.0.0", "Apache-2.0",
+             &pickle);

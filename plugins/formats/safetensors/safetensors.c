@@ -20,14 +20,11 @@ int st_is(davit_span span, const char *s)
 
 const char *st_type_name(uint32_t type)
 {
-    static const char *const names[] = {[DAVIT_JSON_OBJECT] = "an object",
-                                        [DAVIT_JSON_ARRAY] = "an array",
-                                        [DAVIT_JSON_STRING] = "a string",
-                                        [DAVIT_JSON_INT] = "a number",
-                                        [DAVIT_JSON_REAL] = "a number",
-                                        [DAVIT_JSON_TRUE] = "true",
-                                        [DAVIT_JSON_FALSE] = "false",
-                                        [DAVIT_JSON_NULL] = "null"};
+    static const char *const names[] = {
+        [DAVIT_JSON_OBJECT] = "an object", [DAVIT_JSON_ARRAY] = "an array",
+        [DAVIT_JSON_STRING] = "a string",  [DAVIT_JSON_INT] = "a number",
+        [DAVIT_JSON_REAL] = "a number",    [DAVIT_JSON_TRUE] = "true",
+        [DAVIT_JSON_FALSE] = "false",      [DAVIT_JSON_NULL] = "null"};
 
     return type < sizeof names / sizeof names[0] && names[type] ? names[type] : "?";
 }
@@ -42,7 +39,8 @@ int st_ends_with(const char *name, const char *suffix)
 
 uint8_t *st_alloc(st_open *o, uint64_t n)
 {
-    st_block *block = n > SIZE_MAX - sizeof *block ? NULL : malloc(sizeof *block + (size_t)n);
+    st_block *block =
+        n > SIZE_MAX - sizeof *block ? NULL : malloc(sizeof *block + (size_t)n);
 
     if (!block)
         return NULL;
@@ -73,7 +71,8 @@ davit_span st_keep(st_open *o, davit_span span)
     return (davit_span){(const char *)copy, span.len};
 }
 
-int32_t st_find(st_open *o, davit_span subject, int32_t status, const davit_refusal *record)
+int32_t st_find(st_open *o, davit_span subject, int32_t status,
+                const davit_refusal *record)
 {
     davit_refusal r = *record;
     char name[256];
@@ -91,7 +90,8 @@ int32_t st_find(st_open *o, davit_span subject, int32_t status, const davit_refu
     if (o->n_findings == ST_MAX_FINDINGS) {
         r = (davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                             .subject = o->name,
-                            .message = "there are more findings in this file than are shown"};
+                            .message =
+                                "there are more findings in this file than are shown"};
     }
     return davit_say(o->sink, status, &r);
 }
@@ -186,11 +186,12 @@ static int32_t read_length(st_open *o, uint64_t size, uint64_t *out_n)
 
     snprintf(found, sizeof found, "%" PRIu64 " bytes", size);
     if (size < 8)
-        return st_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
-                       &(davit_refusal){.code = DAVIT_R_FILE_TRUNCATED,
-                                        .expected = "at least 8 bytes",
-                                        .found = found,
-                                        .message = "the file is too short for its length field"});
+        return st_find(
+            o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_FILE_TRUNCATED,
+                             .expected = "at least 8 bytes",
+                             .found = found,
+                             .message = "the file is too short for its length field"});
     if (o->plugin->io->read(o->src, 0, bytes, 8, o->sink))
         return DAVIT_E_IO;
     n = davit_bytes_u64le(bytes);
@@ -298,8 +299,8 @@ static const davit_format_iface safetensors_format = {
 DAVIT_COMPONENT(safetensors, DAVIT_KIND_FORMAT, "org.davit.format.safetensors",
                 "ext=safetensors|safetensors.index.json;magic=@8:7b",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .flags = DAVIT_COMPONENT_CONCURRENT, .probe = st_probe, .create = st_create,
-                .destroy = st_destroy, .iface = &safetensors_format);
+                .flags = DAVIT_COMPONENT_CONCURRENT, .probe = st_probe,
+                .create = st_create, .destroy = st_destroy, .iface = &safetensors_format);
 
-DAVIT_PLUGIN("org.davit.format.safetensors", "safetensors", "davit", "1.0.0", "Apache-2.0",
-             &safetensors);
+DAVIT_PLUGIN("org.davit.format.safetensors", "safetensors", "davit", "1.0.0",
+             "Apache-2.0", &safetensors);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of this plugin share. Reading order: safetensors.c, st_probe.c, st_header.c,
- * st_ranges.c, st_index.c. */
+ * What the files of this plugin share. Reading order: safetensors.c, st_probe.c,
+ * st_header.c, st_ranges.c, st_index.c. */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
 
@@ -70,12 +70,15 @@ int32_t st_read_text(st_open *o, uint64_t off, uint64_t n);
 /* Parse the header into @table; @data_bytes is what follows it in the file. */
 int32_t st_read_header(st_open *o, st_table *table);
 /* Ranges against each other and the file; then deliver. @data_off: start of the data. */
-int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off, uint64_t data_bytes);
+int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off,
+                        uint64_t data_bytes);
 int32_t st_read_index(st_open *o);
 
 /* A finding about @span; counts it, keeps its status, and returns it. */
-int32_t st_find(st_open *o, davit_span subject, int32_t status, const davit_refusal *record);
-/* @span where it will stay valid: itself inside the text, else a copy. ptr NULL = no memory. */
+int32_t st_find(st_open *o, davit_span subject, int32_t status,
+                const davit_refusal *record);
+/* @span where it will stay valid: itself inside the text, else a copy. ptr NULL = no
+ * memory. */
 davit_span st_keep(st_open *o, davit_span span);
 uint8_t *st_alloc(st_open *o, uint64_t n);
 int32_t st_no_memory(st_open *o);

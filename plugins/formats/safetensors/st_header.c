@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The JSON header: one object of {dtype, shape, data_offsets} per tensor, and __metadata__.
- * Whether the ranges fit together and into the file is st_ranges.c. */
+ * The JSON header: one object of {dtype, shape, data_offsets} per tensor, and
+ * __metadata__. Whether the ranges fit together and into the file is st_ranges.c. */
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 
 #include <davit/help/bytes.h>
 
-/* safetensors 0.6, enum Dtype; bits of one element in the comment where not whole bytes. */
+/* safetensors 0.6, enum Dtype; bits of one element in the comment where not whole bytes.
+ */
 static const struct {
     const char *name;
     const char *dtype;
@@ -88,18 +89,19 @@ static int32_t read_dtype(st_open *o, st_tensor *t)
         t->block_bytes = dtypes[i].block_bytes;
         return DAVIT_OK;
     }
-    snprintf(found, sizeof found, "%.*s", (int)(event.text.len < 60 ? event.text.len : 60),
-             event.text.ptr);
+    snprintf(found, sizeof found, "%.*s",
+             (int)(event.text.len < 60 ? event.text.len : 60), event.text.ptr);
     st_find(o, t->name, DAVIT_E_CORRUPT,
             &(davit_refusal){.code = DAVIT_R_DTYPE_UNKNOWN,
-                             .expected = "a dtype of safetensors (F32, BF16, F16, F8_E4M3 ...)",
+                             .expected =
+                                 "a dtype of safetensors (F32, BF16, F16, F8_E4M3 ...)",
                              .found = found,
                              .message = "the tensor's dtype is not known"});
     return DAVIT_OK;
 }
 
-/* An array of whole numbers that are not negative: up to @cap of them into @out, all of them
- * counted in *out_n. *out_bad is set after a finding. */
+/* An array of whole numbers that are not negative: up to @cap of them into @out, all of
+ * them counted in *out_n. *out_bad is set after a finding. */
 static int32_t read_numbers(st_open *o, davit_span name, const char *field, uint64_t *out,
                             uint32_t cap, uint32_t *out_n, int *out_bad)
 {
@@ -130,7 +132,8 @@ static int32_t read_numbers(st_open *o, davit_span name, const char *field, uint
         const int n = (int)(event.text.len < 60 ? event.text.len : 60);
         const int number = event.type == DAVIT_JSON_INT || event.type == DAVIT_JSON_REAL;
 
-        snprintf(found, sizeof found, "%.*s", number ? n : 0, number ? event.text.ptr : "");
+        snprintf(found, sizeof found, "%.*s", number ? n : 0,
+                 number ? event.text.ptr : "");
         if (!number) {
             status = wrong_type(o, name, &event, "whole numbers from 0", message);
             if (status)
@@ -149,8 +152,8 @@ static int32_t read_shape(st_open *o, st_tensor *t)
 {
     char found[32];
     int bad;
-    const int32_t status = read_numbers(o, t->name, "shape", t->shape, DAVIT_MAX_RANK,
-                                        &t->rank, &bad);
+    const int32_t status =
+        read_numbers(o, t->name, "shape", t->shape, DAVIT_MAX_RANK, &t->rank, &bad);
 
     if (status)
         return status;
@@ -271,7 +274,8 @@ static int32_t read_tensor(st_open *o, davit_span name, st_table *table)
     if (status)
         return status;
     if (event.type != DAVIT_JSON_OBJECT)
-        return wrong_type(o, t.name, &event, "an object", "the tensor's entry is not an object");
+        return wrong_type(o, t.name, &event, "an object",
+                          "the tensor's entry is not an object");
     status = read_fields(o, &t, &has);
     if (status)
         return status;
@@ -314,7 +318,8 @@ static int32_t read_metadata(st_open *o)
         if (!status && event.type == DAVIT_JSON_STRING)
             status = st_give_text(o, "__metadata__.", key, event.text);
         else if (!status)
-            status = wrong_type(o, whole, &event, "strings", "a metadata value is not a string");
+            status = wrong_type(o, whole, &event, "strings",
+                                "a metadata value is not a string");
         if (status)
             return status;
     }
@@ -355,11 +360,12 @@ int32_t st_read_header(st_open *o, st_table *table)
     if (reader->n_text == 0 || reader->text[0] != '{') {
         snprintf(found, sizeof found, reader->n_text ? "byte 0x%02x" : "nothing",
                  (unsigned char)reader->text[0]);
-        return st_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
-                       &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
-                                        .expected = "{",
-                                        .found = found,
-                                        .message = "the header does not start with a brace"});
+        return st_find(
+            o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
+                             .expected = "{",
+                             .found = found,
+                             .message = "the header does not start with a brace"});
     }
     status = o->plugin->json->open(o->plugin->host->ctx,
                                    (davit_span){reader->text, reader->n_text}, 0, o->name,

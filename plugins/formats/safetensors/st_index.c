@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * model.safetensors.index.json: which tensor lies in which file. What it promises is settled
- * by the core; here it only has to be well formed. */
+ * model.safetensors.index.json: which tensor lies in which file. What it promises is
+ * settled by the core; here it only has to be well formed. */
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@ static int32_t next(st_open *o, davit_json_event *event)
     return o->plugin->json->next(o->json, event);
 }
 
-static int32_t bad(st_open *o, const char *subject, const char *expected, const char *found,
-                   const char *message)
+static int32_t bad(st_open *o, const char *subject, const char *expected,
+                   const char *found, const char *message)
 {
     return st_find(o, (davit_span){subject, strlen(subject)}, DAVIT_E_CORRUPT,
                    &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
@@ -23,7 +23,8 @@ static int32_t bad(st_open *o, const char *subject, const char *expected, const 
                                     .message = message});
 }
 
-/* {"total_size": N, ...}: the one value that is used; others are free text of the writer. */
+/* {"total_size": N, ...}: the one value that is used; others are free text of the writer.
+ */
 static int32_t read_metadata(st_open *o)
 {
     davit_json_event event;
@@ -74,11 +75,12 @@ static int32_t read_map(st_open *o)
         if (status)
             return status;
         if (event.type != DAVIT_JSON_STRING)
-            return st_find(o, tensor, DAVIT_E_CORRUPT,
-                           &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
-                                            .expected = "a file name",
-                                            .found = st_type_name(event.type),
-                                            .message = "weight_map gives no file name for it"});
+            return st_find(
+                o, tensor, DAVIT_E_CORRUPT,
+                &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
+                                 .expected = "a file name",
+                                 .found = st_type_name(event.type),
+                                 .message = "weight_map gives no file name for it"});
         const davit_shard_ref ref = {.struct_size = DAVIT_END(davit_shard_ref, tensor),
                                      .file = event.text,
                                      .tensor = tensor};
@@ -97,7 +99,8 @@ static int32_t read_top(st_open *o)
     if (status)
         return status;
     if (event.type != DAVIT_JSON_OBJECT)
-        return bad(o, o->name, "an object", st_type_name(event.type), "the index is not an object");
+        return bad(o, o->name, "an object", st_type_name(event.type),
+                   "the index is not an object");
     for (;;) {
         status = next(o, &event);
         if (status)

@@ -11,7 +11,8 @@
 
 /* ---- files ---- */
 
-/* Text where the length field should be: a Git LFS pointer, a web page. Others know better. */
+/* Text where the length field should be: a Git LFS pointer, a web page. Others know
+ * better. */
 static int is_text(const davit_probe_in *in)
 {
     for (uint64_t i = 0; i < 8 && i < in->head_len; i++)
@@ -20,7 +21,8 @@ static int is_text(const davit_probe_in *in)
     return in->head_len > 0;
 }
 
-static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t probe_file(const davit_probe_in *in, davit_verdict *out,
+                          const davit_sink *sink)
 {
     const int named = st_ends_with(in->name, ".safetensors");
     int plausible;
@@ -34,7 +36,8 @@ static int32_t probe_file(const davit_probe_in *in, davit_verdict *out, const da
         return davit_accept(out, named ? 900 : 700, ALL);
     if (!named || is_text(in))
         return davit_decline(out);
-    /* By name only: open will say what is wrong, unless another format knows the bytes. */
+    /* By name only: open will say what is wrong, unless another format knows the bytes.
+     */
     return davit_accept(out, 100, ALL);
 }
 
@@ -76,10 +79,10 @@ static int is_main(const char *name)
     return !is_adapter(name) && !is_consolidated(name);
 }
 
-/* First file of the one set that @take lets through. *out_other: first file of a second set,
- * NULL if there is none. */
-static const char *find_set(const davit_probe_in *in, const char *suffix, name_filter take,
-                            const char **out_other)
+/* First file of the one set that @take lets through. *out_other: first file of a second
+ * set, NULL if there is none. */
+static const char *find_set(const davit_probe_in *in, const char *suffix,
+                            name_filter take, const char **out_other)
 {
     const char *first = NULL;
 
@@ -91,7 +94,8 @@ static const char *find_set(const davit_probe_in *in, const char *suffix, name_f
             continue;
         if (!first)
             first = name;
-        else if (!*out_other && (strcmp(suffix, ".safetensors") != 0 || !same_set(first, name)))
+        else if (!*out_other &&
+                 (strcmp(suffix, ".safetensors") != 0 || !same_set(first, name)))
             *out_other = name;
     }
     return first;
@@ -133,19 +137,20 @@ static int32_t accept_entry(const davit_probe_in *in, const char *entry, uint32_
 }
 
 /* Weights of an adapter alone: readable, but not a model. */
-static int32_t take_adapter(const davit_probe_in *in, const char *entry, davit_verdict *out,
-                            const davit_sink *sink)
+static int32_t take_adapter(const davit_probe_in *in, const char *entry,
+                            davit_verdict *out, const davit_sink *sink)
 {
     if (!(in->purposes & (DAVIT_MAP | DAVIT_RUN)))
         return accept_entry(in, entry, 500, DAVIT_INSPECT | DAVIT_CONVERT, out);
-    davit_say(sink, DAVIT_E_UNSUPPORTED,
-              &(davit_refusal){.code = DAVIT_R_FORMAT_UNSUPPORTED,
-                               .purposes = DAVIT_MAP | DAVIT_RUN,
-                               .subject = in->name,
-                               .expected = "weights of a model",
-                               .found = entry,
-                               .message = "the directory holds an adapter (LoRA), not a model",
-                               .hint = "give the base model that adapter_config.json names"});
+    davit_say(
+        sink, DAVIT_E_UNSUPPORTED,
+        &(davit_refusal){.code = DAVIT_R_FORMAT_UNSUPPORTED,
+                         .purposes = DAVIT_MAP | DAVIT_RUN,
+                         .subject = in->name,
+                         .expected = "weights of a model",
+                         .found = entry,
+                         .message = "the directory holds an adapter (LoRA), not a model",
+                         .hint = "give the base model that adapter_config.json names"});
     return davit_refuse(out, 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranges of a header: every size follows from dtype and shape, and together they cover the
- * data without hole, overlap or rest. Each formula is checked on its own arithmetic. */
+ * Ranges of a header: every size follows from dtype and shape, and together they cover
+ * the data without hole, overlap or rest. Each formula is checked on its own arithmetic.
+ */
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -28,7 +29,8 @@ static void write_shape(const st_tensor *t, char *buf, size_t cap)
     size_t at = (size_t)snprintf(buf, cap, "[");
 
     for (uint32_t i = 0; i < t->rank && at < cap; i++)
-        at += (size_t)snprintf(buf + at, cap - at, i ? ", %" PRIu64 : "%" PRIu64, t->shape[i]);
+        at += (size_t)snprintf(buf + at, cap - at, i ? ", %" PRIu64 : "%" PRIu64,
+                               t->shape[i]);
     if (at < cap)
         snprintf(buf + at, cap - at, "]");
 }
@@ -44,7 +46,8 @@ static void check_size(st_open *o, const st_tensor *t)
 
     if (!t->dtype)
         return; /* reported already */
-    why = davit_bytes_of_shape(t->shape, t->rank, t->block_elems, t->block_bytes, &n_bytes);
+    why =
+        davit_bytes_of_shape(t->shape, t->rank, t->block_elems, t->block_bytes, &n_bytes);
     if (why == DAVIT_SHAPE_OK && n_bytes == t->end - t->begin)
         return;
     snprintf(found, sizeof found, "%" PRIu64 " bytes", t->end - t->begin);
@@ -59,10 +62,11 @@ static void check_size(st_open *o, const st_tensor *t)
                  t->block_elems);
         write_shape(t, found, sizeof found);
     }
-    st_find(o, t->name, DAVIT_E_CORRUPT, &(davit_refusal){.code = DAVIT_R_TENSOR_SIZE,
-                                                          .expected = expected,
-                                                          .found = found,
-                                                          .message = message});
+    st_find(o, t->name, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_TENSOR_SIZE,
+                             .expected = expected,
+                             .found = found,
+                             .message = message});
 }
 
 /* @t must start where the range before it ended. */
@@ -75,13 +79,14 @@ static void check_start(st_open *o, const st_tensor *t, uint64_t prev_end)
         return;
     snprintf(expected, sizeof expected, "start %" PRIu64, prev_end);
     snprintf(found, sizeof found, "start %" PRIu64, t->begin);
-    st_find(o, t->name, DAVIT_E_CORRUPT,
-            &(davit_refusal){.code = DAVIT_R_TENSOR_OVERLAP,
-                             .expected = expected,
-                             .found = found,
-                             .message = t->begin < prev_end
-                                            ? "the tensor shares bytes with the one before it"
-                                            : "there is a hole before the tensor"});
+    st_find(
+        o, t->name, DAVIT_E_CORRUPT,
+        &(davit_refusal){.code = DAVIT_R_TENSOR_OVERLAP,
+                         .expected = expected,
+                         .found = found,
+                         .message = t->begin < prev_end
+                                        ? "the tensor shares bytes with the one before it"
+                                        : "there is a hole before the tensor"});
 }
 
 static void check_inside(st_open *o, const st_tensor *t, uint64_t data_bytes)
@@ -101,7 +106,8 @@ static void check_inside(st_open *o, const st_tensor *t, uint64_t data_bytes)
 }
 
 /* What the header covers against what the file holds. */
-static void check_cover(st_open *o, uint64_t covered, uint64_t data_off, uint64_t data_bytes)
+static void check_cover(st_open *o, uint64_t covered, uint64_t data_off,
+                        uint64_t data_bytes)
 {
     char found[64];
     char expected[64];
@@ -119,7 +125,8 @@ static void check_cover(st_open *o, uint64_t covered, uint64_t data_off, uint64_
                              .message = covered > data_bytes
                                             ? "the file is shorter than its header says"
                                             : "the file is longer than its tensors",
-                             .hint = covered > data_bytes ? "download the file again" : NULL});
+                             .hint = covered > data_bytes ? "download the file again"
+                                                          : NULL});
 }
 
 static int32_t deliver(st_open *o, const st_table *table, uint64_t data_off)
@@ -144,7 +151,8 @@ static int32_t deliver(st_open *o, const st_table *table, uint64_t data_off)
     return DAVIT_OK;
 }
 
-int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off, uint64_t data_bytes)
+int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off,
+                        uint64_t data_bytes)
 {
     uint64_t covered = 0;
 

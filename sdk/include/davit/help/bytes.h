@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Little-endian reads, checked arithmetic, and the one way from shape to bytes.
- * Header only; needs no symbol. Integers of files are read with these, never through a cast
- * pointer; sizes of files are added and multiplied with these, never with + and *.
+ * Header only; needs no symbol. Integers of files are read with these, never through a
+ * cast pointer; sizes of files are added and multiplied with these, never with + and *.
  */
 #ifndef DAVIT_HELP_BYTES_H
 #define DAVIT_HELP_BYTES_H
@@ -16,7 +16,8 @@ static inline uint16_t davit_bytes_u16le(const uint8_t *p)
 
 static inline uint32_t davit_bytes_u32le(const uint8_t *p)
 {
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
 }
 
 static inline uint64_t davit_bytes_u64le(const uint8_t *p)
@@ -24,7 +25,8 @@ static inline uint64_t davit_bytes_u64le(const uint8_t *p)
     return (uint64_t)davit_bytes_u32le(p) | (uint64_t)davit_bytes_u32le(p + 4) << 32;
 }
 
-/* 1 and *out filled (which may be one of the operands), or 0 when 64 bits do not hold it. */
+/* 1 and *out filled (which may be one of the operands), or 0 when 64 bits do not hold it.
+ */
 static inline int davit_bytes_add(uint64_t a, uint64_t b, uint64_t *out)
 {
     uint64_t r = a + b;
@@ -65,9 +67,9 @@ static inline int davit_bytes_inside(uint64_t off, uint64_t n, uint64_t size)
 #define DAVIT_SHAPE_BLOCK    2 /* the last axis is not a whole number of blocks */
 
 /* Elements and bytes of a tensor: @rank dimensions, outermost first, cut into blocks of
- * @block_elems elements (@block_bytes bytes each) along the last axis. Rank 0 is one element.
- * Both block numbers are at least 1. Returns: DAVIT_SHAPE_OK and *out_bytes filled, or why
- * not. */
+ * @block_elems elements (@block_bytes bytes each) along the last axis. Rank 0 is one
+ * element. Both block numbers are at least 1. Returns: DAVIT_SHAPE_OK and *out_bytes
+ * filled, or why not. */
 static inline int davit_bytes_of_shape(const uint64_t *shape, uint32_t rank,
                                        uint64_t block_elems, uint64_t block_bytes,
                                        uint64_t *out_bytes)
@@ -81,7 +83,8 @@ static inline int davit_bytes_of_shape(const uint64_t *shape, uint32_t rank,
             return DAVIT_SHAPE_OVERFLOW;
     if (last % block_elems != 0)
         return DAVIT_SHAPE_BLOCK;
-    if (!davit_bytes_mul(n_elems / block_elems, block_bytes, &n_bytes) || n_bytes > INT64_MAX)
+    if (!davit_bytes_mul(n_elems / block_elems, block_bytes, &n_bytes) ||
+        n_bytes > INT64_MAX)
         return DAVIT_SHAPE_OVERFLOW;
     *out_bytes = n_bytes;
     return DAVIT_SHAPE_OK;
