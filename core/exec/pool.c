@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPIN_TURNS 20000u /* about 100 us here: longer than the gap between two phases */
+#define SPIN_TURNS 4000u /* about 100 us here: longer than the gap between two phases */
 #define CHUNKS_PER_WORKER 4u
 #define MAX_THREADS 256u
 
