@@ -230,6 +230,8 @@ static void check_greedy(davit_model *model, const json_t *golden)
         const json_t *prompt = prompt_at(golden, i);
         g_autoptr(GArray) ids = load_ids(json_object_get(prompt, "ids"));
         g_autoptr(GArray) want = load_ids(json_object_get(prompt, "greedy"));
+        if (want->len == 0)
+            continue; /* the 4200-token prompt has logits only */
         g_autoptr(GArray) got = run_greedy(model, &reference, ids, want->len, true);
         g_assert_cmpmem(got->data, got->len * 4, want->data, want->len * 4);
     }
