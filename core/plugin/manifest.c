@@ -160,10 +160,6 @@ static void read_bundle(Reader *reader, DavitManifest *m)
 
     if (schema && strcmp(schema, SCHEMA) != 0)
         bad(reader, "schema", SCHEMA, schema, "the manifest has another schema");
-    if (m->id) {
-        bad(reader, "id", "one bundle", m->id, "the file holds two bundle notes");
-        return;
-    }
     m->id = text_copy(reader, "id");
     m->name = text_copy(reader, "name");
     m->vendor = g_strdup(text_member(reader, "vendor", true));
@@ -270,6 +266,10 @@ static void read_notes(Reader *reader, const GArray *notes, uint32_t type, const
         if (type == DAVIT_NOTE_COMPONENT && n >= MAX_COMPONENTS) {
             bad(reader, NULL, davit_report_text(reader->report, "at most %d", MAX_COMPONENTS),
                 NULL, "too many components in one file");
+            return;
+        }
+        if (type == DAVIT_NOTE_BUNDLE && n > 0) {
+            bad(reader, NULL, "one bundle note", "several", "a file holds one bundle");
             return;
         }
         reader->where = davit_report_text(reader->report, "%s %zu", name, n);

@@ -111,11 +111,13 @@ static void absent_notes_are_named(void)
     const Note no_bundle[] = {{2, COMPONENT}, {0}};
     const Note no_component[] = {{1, BUNDLE}, {0}};
     const Note two_bundles[] = {{1, BUNDLE}, {1, BUNDLE}, {2, COMPONENT}, {0}};
+    const Note nameless_and_bundle[] = {{1, "{}"}, {1, BUNDLE}, {2, COMPONENT}, {0}};
     const Note nothing[] = {{0}};
 
     expect_bad(no_bundle, "x.so", "none");
     expect_bad(no_component, "x.so", "none");
-    expect_bad(two_bundles, "x.so: bundle 1.id", "org.x");
+    expect_bad(two_bundles, "x.so", "several");
+    expect_bad(nameless_and_bundle, "x.so: bundle 0.schema", "no such member");
     expect_bad(nothing, "x.so", "none");
 }
 
