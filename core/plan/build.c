@@ -75,15 +75,22 @@ static const davit_config *build_config(davit_builder *b)
     return b->draft->plan->config;
 }
 
+/* Slots of one id stand in the list by ascending layer. */
 static int32_t slot_index(davit_builder *b, const char *id, int64_t layer)
 {
     const GArray *list = g_hash_table_lookup(b->by_name, id);
+    guint low = 0, high = list ? list->len : 0;
 
-    for (guint i = 0; list && i < list->len; i++) {
-        const int32_t at = g_array_index(list, int32_t, i);
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        const int32_t at = g_array_index(list, int32_t, middle);
 
         if (b->draft->plan->slots[at].layer == layer)
             return at;
+        if (b->draft->plan->slots[at].layer < layer)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return -1;
 }

@@ -7,14 +7,14 @@
 /* Sum of the best scores of @tool's entries for the ops on @state; 0 = it lacks one. */
 static uint64_t score_tool(DavitChooser *c, int32_t state, const DavitTool *tool)
 {
+    const GArray *instrs = c->state_instrs[state];
     uint64_t sum = 1;
 
-    for (size_t i = 0; i < c->program->n_instrs; i++) {
+    for (guint i = 0; i < instrs->len; i++) {
+        const uint32_t at = g_array_index(instrs, uint32_t, i);
         uint64_t score;
 
-        if (c->program->instrs[i].state != state)
-            continue;
-        if (!davit_entry_best(c, &c->program->instrs[i], tool, true, &score))
+        if (!davit_entry_best(c, &c->program->instrs[at], tool, true, &score))
             return 0;
         sum += score;
     }
@@ -60,13 +60,13 @@ static const char *tool_fault(DavitChooser *c, int32_t state, const DavitTool *t
 {
     if (!block_bytes(c, &c->program->states[state], tool))
         return "does not keep a state of this kind and type";
-    for (size_t i = 0; i < c->program->n_instrs; i++) {
+    for (guint i = 0; i < c->state_instrs[state]->len; i++) {
+        const uint32_t at = g_array_index(c->state_instrs[state], uint32_t, i);
         uint64_t score;
 
-        if (c->program->instrs[i].state == state &&
-            !davit_entry_best(c, &c->program->instrs[i], tool, true, &score))
+        if (!davit_entry_best(c, &c->program->instrs[at], tool, true, &score))
             return davit_report_text(c->draft->report, "has no usable entry for %s",
-                                     c->program->instrs[i].op);
+                                     c->program->instrs[at].op);
     }
     return "fits";
 }

@@ -14,6 +14,8 @@ typedef struct Claim {
     DavitReport *refusals; /* (owned) records of plugins that know it and say no */
     uint64_t n_refused;    /* modules that were asked for and nobody takes */
     char *first_refused;   /* (owned) name of the first of them */
+    const char *raw_layout; /* (borrowed, plugin) last layout that it named, and the same */
+    const char *layout;     /* interned */
 } Claim;
 
 struct DavitClaims {
@@ -304,7 +306,11 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
     fault = desc_fault(claims, module, &desc);
     if (fault)
         return bad_desc(module, claim->tool, fault, report);
-    desc.layout = davit_intern(desc.layout);
+    if (claim->raw_layout != desc.layout) {
+        claim->raw_layout = desc.layout;
+        claim->layout = davit_intern(desc.layout);
+    }
+    desc.layout = claim->layout;
     module->quant = claim->tool->component;
     module->iface = iface;
     module->self = claim->tool->self;

@@ -31,6 +31,7 @@ typedef struct DavitDraft {
     const DavitToolbox *tools;       /* (borrowed) */
     DavitReport *report;             /* (borrowed) */
     DavitModuleTable *modules;       /* (borrowed) */
+    const char *f32;    /* interned "f32/1" */
     const char *prefix; /* (static) before "layers.{i}." in Hugging Face names; "" = none */
     uint8_t *consumed;  /* (borrowed) [n_tensors] 1 = a slot takes the tensor */
     GArray *slots;      /* (borrowed) DavitSlot, moved into the plan when complete */

@@ -32,6 +32,19 @@ static void add_entry(DavitChooser *c, const DavitTool *tool, const davit_kernel
     g_array_append_val(list, ref);
 }
 
+static void index_states(DavitChooser *c)
+{
+    c->state_instrs = g_new0(GArray *, MAX(c->program->n_states, 1));
+    for (size_t s = 0; s < c->program->n_states; s++)
+        c->state_instrs[s] = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (uint32_t i = 0; i < c->program->n_instrs; i++) {
+        const int32_t state = c->program->instrs[i].state;
+
+        if (state >= 0)
+            g_array_append_val(c->state_instrs[state], i);
+    }
+}
+
 void davit_chooser_init(DavitChooser *c, DavitDraft *draft, DavitProgram *program)
 {
     *c = (DavitChooser){.draft = draft, .program = program};
@@ -45,6 +58,7 @@ void davit_chooser_init(DavitChooser *c, DavitDraft *draft, DavitProgram *progra
     }
     c->layout_of = g_new0(const DavitLayoutOption *, MAX(draft->plan->n_slots, 1));
     c->state_tool = g_new0(const DavitTool *, MAX(program->n_states, 1));
+    index_states(c);
     c->scratch = davit_report_new();
     c->cpu = davit_cpu_features();
 }
@@ -54,6 +68,9 @@ void davit_chooser_clear(DavitChooser *c)
     g_hash_table_unref(c->by_op);
     g_free(c->layout_of);
     g_free(c->state_tool);
+    for (size_t s = 0; s < c->program->n_states; s++)
+        g_array_unref(c->state_instrs[s]);
+    g_free(c->state_instrs);
     davit_report_free(c->scratch);
 }
 
@@ -92,7 +109,7 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
     const int32_t at = davit_instr_slot(c, instr, index);
     const DavitSlot *slot;
 
-    *out = (davit_weight){.layout = davit_intern("f32/1"), .n_experts = 1,
+    *out = (davit_weight){.layout = c->draft->f32, .n_experts = 1,
                           .n_rows = ref->n_rows, .n_cols = ref->n_cols};
     if (at < 0)
         return;

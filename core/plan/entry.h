@@ -18,6 +18,7 @@ typedef struct DavitChooser {
     GHashTable *by_op;       /* op (interned) -> GArray of DavitEntryRef */
     const DavitLayoutOption **layout_of; /* [n_slots] (borrowed) considered now, NULL = none */
     const DavitTool **state_tool;        /* [n_states] whose ops a state's ops must be */
+    GArray **state_instrs;   /* [n_states] uint32_t: instructions on each state */
     DavitReport *scratch;    /* (owned) where refused checks write, emptied after each */
     uint64_t cpu;            /* DAVIT_CPU_ bits of this machine */
 } DavitChooser;

@@ -48,11 +48,12 @@ static bool rows_addressable(const DavitSlot *slot)
     return true;
 }
 
+/* @layout: interned. */
 static void add_option(GArray *options, DavitAccess access, const char *layout,
                        const char *reason)
 {
     const DavitLayoutOption option = {
-        .access = access, .layout = davit_intern(layout), .reason = reason};
+        .access = access, .layout = layout, .reason = reason};
 
     g_array_append_val(options, option);
 }
@@ -98,11 +99,11 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
 
     *out_why = NULL;
     if (davit_slot_is_vector(slot)) {
-        add_option(options, DAVIT_ACCESS_DECODE, "f32/1", "vectors are kept as float32");
+        add_option(options, DAVIT_ACCESS_DECODE, draft->f32, "vectors are kept as float32");
         return options;
     }
     if (slot->value_ops) {
-        add_option(options, DAVIT_ACCESS_DECODE, "f32/1", "a transform changes its values");
+        add_option(options, DAVIT_ACCESS_DECODE, draft->f32, "a transform changes its values");
         return options;
     }
     if (!same_layout(slot)) {

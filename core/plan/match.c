@@ -16,44 +16,51 @@ static const char *const prefixes[] = {
 static const char *const global_prefixes[] = {"", "language_model.", "model.",
                                               "base_model.model."};
 
-static void append_with(GString *out, const char *text, char mark, const char *number)
+/* Decimal digits of @n, without printf: names are built for every tensor of a model. */
+static void append_number(GString *out, uint64_t n)
 {
-    const char *end = mark == '*' ? strchr(text, '*') : strstr(text, "{i}");
+    char digits[24];
+    size_t at = sizeof digits;
 
-    if (!end) {
-        g_string_append(out, text);
-        return;
+    do {
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+    g_string_append_len(out, digits + at, (gssize)(sizeof digits - at));
+}
+
+/* @spec's name with "{i}" and '*' filled in. */
+static void append_filled(GString *out, const char *name, uint64_t layer, uint64_t expert)
+{
+    for (const char *p = name; *p;) {
+        const size_t n = strcspn(p, "{*");
+
+        g_string_append_len(out, p, (gssize)n);
+        p += n;
+        if (*p == '*') {
+            append_number(out, expert);
+            p++;
+        } else if (strncmp(p, "{i}", 3) == 0) {
+            append_number(out, layer);
+            p += 3;
+        } else if (*p) {
+            g_string_append_c(out, *p++);
+        }
     }
-    g_string_append_len(out, text, end - text);
-    g_string_append(out, number);
-    g_string_append(out, end + (mark == '*' ? 1 : 3));
 }
 
 static void fill_name(const DavitSourceSpec *spec, const char *prefix, bool gguf, int64_t layer,
                       uint64_t expert, GString *out)
 {
-    char number[24];
+    const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
 
     g_string_assign(out, prefix);
-    if (layer >= 0) {
-        g_snprintf(number, sizeof number, "%" PRId64, layer);
-        if (!strstr(spec->name, "{i}"))
-            g_string_append_printf(out, gguf ? "blk.%s." : "layers.%s.", number);
-    } else {
-        number[0] = '\0';
+    if (layer >= 0 && !spec->layer_named) {
+        g_string_append(out, gguf ? "blk." : "layers.");
+        append_number(out, i);
+        g_string_append_c(out, '.');
     }
-    if (spec->star) {
-        char index[24];
-        g_autofree char *named = NULL;
-        GString *tail = g_string_new(NULL);
-
-        append_with(tail, spec->name, 'i', number);
-        named = g_string_free(tail, FALSE);
-        g_snprintf(index, sizeof index, "%" PRIu64, expert);
-        append_with(out, named, '*', index);
-        return;
-    }
-    append_with(out, spec->name, 'i', number);
+    append_filled(out, spec->name, i, expert);
 }
 
 static bool is_gguf(const DavitDraft *draft)

@@ -243,7 +243,7 @@ DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *ch
     g_autoptr(DavitPlan) plan = g_new0(DavitPlan, 1);
     g_autoptr(DavitReport) said = davit_report_new();
     DavitDraft draft = {.plan = plan, .options = options, .tools = tools, .report = said,
-                        .prefix = ""};
+                        .f32 = davit_intern("f32/1"), .prefix = ""};
     bool blocked;
 
     plan->checkpoint = checkpoint;

@@ -112,6 +112,7 @@ static bool parse_spec(const char *text, size_t len, char mark, DavitSourceSpec 
     }
     star = strchr(out->name, '*');
     out->star = star != NULL;
+    out->layer_named = strstr(out->name, "{i}") != NULL;
     return *out->name && stack == out->star && !(star && strchr(star + 1, '*'));
 }
 

@@ -28,7 +28,8 @@ typedef struct DavitTransform {
 /* One alternative of a slot's sources. */
 typedef struct DavitSourceSpec {
     char *name; /* (owned) module name without prefix; may hold "{i}" and one '*' */
-    bool star;
+    bool star;        /* gathers experts */
+    bool layer_named; /* the name holds "{i}" itself */
     bool exact; /* the name is a tensor's, without an implied ".weight" */
     size_t n_transforms;
     DavitTransform transforms[DAVIT_MAX_TRANSFORMS];
