@@ -20,6 +20,25 @@ static const davit_slot_row qwen2_slots[] = {
     DAVIT_SLOTS_QKV_BIAS("1"), DAVIT_SLOTS_MLP(NULL), DAVIT_SLOTS_END,
 };
 
+/* use_sliding_window false turns the window off even where layer_types names it. */
+static void qwen2_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
+{
+    if (davit_get_int(g, "use_window", -1))
+        davit_decoder_window(g, i, out);
+}
+
+static int32_t qwen2_build(void *self, const davit_build_suite *build, davit_builder *b,
+                           const char *entry, const davit_sink *sink)
+{
+    davit_graph g = davit_graph_open(self, build, b);
+    davit_decoder d = davit_decoder_of(&g);
+
+    (void)entry;
+    (void)sink;
+    d.layer = qwen2_layer;
+    return davit_decoder_build(&g, &d);
+}
+
 static const davit_arch_iface qwen2_arch = {
     .struct_size = DAVIT_END(davit_arch_iface, build),
     .hf = "Qwen2ForCausalLM",
@@ -29,7 +48,7 @@ static const davit_arch_iface qwen2_arch = {
     .config_stride = sizeof(davit_config_row),
     .slots = qwen2_slots,
     .slot_stride = sizeof(davit_slot_row),
-    .build = davit_decoder_build_plain,
+    .build = qwen2_build,
 };
 
 DAVIT_COMPONENT(qwen2, DAVIT_KIND_ARCH, "org.davit.arch.qwen2",

@@ -28,6 +28,13 @@ static const davit_slot_row qwen3_slots[] = {
     DAVIT_SLOTS_END,
 };
 
+/* use_sliding_window false turns the window off even where layer_types names it. */
+static void qwen3_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
+{
+    if (davit_get_int(g, "use_window", -1))
+        davit_decoder_window(g, i, out);
+}
+
 static int32_t qwen3_build(void *self, const davit_build_suite *build, davit_builder *b,
                            const char *entry, const davit_sink *sink)
 {
@@ -37,7 +44,7 @@ static int32_t qwen3_build(void *self, const davit_build_suite *build, davit_bui
     (void)entry;
     (void)sink;
     d.qk_norm = DAVIT_QK_HEAD;
-    d.layer = davit_decoder_window;
+    d.layer = qwen3_layer;
     return davit_decoder_build(&g, &d);
 }
 

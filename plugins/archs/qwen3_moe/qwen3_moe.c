@@ -46,6 +46,13 @@ static const davit_slot_row qwen3_moe_slots[] = {
     DAVIT_SLOTS_END,
 };
 
+/* use_sliding_window false turns the window off even where layer_types names it. */
+static void qwen3_moe_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
+{
+    if (davit_get_int(g, "use_window", -1))
+        davit_decoder_window(g, i, out);
+}
+
 static int32_t qwen3_moe_build(void *self, const davit_build_suite *build, davit_builder *b,
                                const char *entry, const davit_sink *sink)
 {
@@ -58,8 +65,7 @@ static int32_t qwen3_moe_build(void *self, const davit_build_suite *build, davit
     d.top_k = (uint64_t)davit_get_int(&g, "k", -1);
     d.route = DAVIT_ROUTE_SOFTMAX;
     d.route_flags = davit_get_int(&g, "renorm", -1) ? DAVIT_ROUTE_RENORM : 0;
-    d.layer = davit_decoder_window;
-    (void)davit_get_int(&g, "E", -1); /* the slots' shapes say it */
+    d.layer = qwen3_moe_layer;
     return davit_decoder_build(&g, &d);
 }
 

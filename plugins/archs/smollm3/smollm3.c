@@ -23,7 +23,8 @@ static const davit_slot_row smollm3_slots[] = {
 
 static void smollm3_layer(const davit_graph *g, uint64_t i, davit_decoder_layer *out)
 {
-    davit_decoder_window(g, i, out);
+    if (davit_get_int(g, "use_window", -1))
+        davit_decoder_window(g, i, out);
     out->rope = davit_get_int(g, "rotates", (int64_t)i) ? "" : NULL;
 }
 
@@ -52,6 +53,8 @@ static const davit_arch_iface smollm3_arch = {
 };
 
 DAVIT_COMPONENT(smollm3, DAVIT_KIND_ARCH, "org.davit.arch.smollm3",
-                "hf=SmolLM3ForCausalLM;gguf=smollm3", DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &smollm3_arch);
+                "hf=SmolLM3ForCausalLM;gguf=smollm3",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .create = davit_arch_create, .destroy = davit_arch_destroy,
+                .iface = &smollm3_arch);
 DAVIT_PLUGIN("org.davit.arch.smollm3", "SmolLM3", "davit", "0.1.0", "Apache-2.0", &smollm3);
