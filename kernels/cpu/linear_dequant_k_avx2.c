@@ -22,6 +22,7 @@ void cpu_dequant_q2_k(float *out, const uint8_t *row, size_t n_blocks)
     for (size_t i = 0; i < n_blocks; i++, row += 84, out += 256) {
         const float d = half_at(row + 80), dmin = half_at(row + 82);
 
+        TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 16 + 32 * (b >> 2));
             const uint8_t s0 = row[2 * b], s1 = row[2 * b + 1];
@@ -48,6 +49,7 @@ void cpu_dequant_q3_k(float *out, const uint8_t *row, size_t n_blocks)
         const float d = half_at(row + 108);
         const __m256i hm = load_words(row);
 
+        TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 32 + 32 * (b >> 2));
             const __m256i q = _mm256_or_si256(low_bits(v, 2 * (b & 3), 3), one_bit(hm, b, 2));
@@ -76,6 +78,7 @@ void cpu_dequant_q4_k(float *out, const uint8_t *row, size_t n_blocks)
     for (size_t i = 0; i < n_blocks; i++, row += 144, out += 256) {
         const float d = half_at(row), dmin = half_at(row + 2);
 
+        TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 16 + 32 * (b >> 1));
             float scale, min;
@@ -92,6 +95,7 @@ void cpu_dequant_q5_k(float *out, const uint8_t *row, size_t n_blocks)
         const float d = half_at(row), dmin = half_at(row + 2);
         const __m256i qh = load_words(row + 16);
 
+        TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 48 + 32 * (b >> 1));
             const __m256i q = _mm256_or_si256(low_bits(v, 4 * (b & 1), 15), one_bit(qh, b, 4));
@@ -108,6 +112,7 @@ void cpu_dequant_q6_k(float *out, const uint8_t *row, size_t n_blocks)
     for (size_t i = 0; i < n_blocks; i++, row += 210, out += 256) {
         const float d = half_at(row + 208);
 
+        TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const int h = b >> 2, g = b & 3;
             const __m256i lo = load_words(row + 64 * h + 32 * (g & 1));

@@ -43,12 +43,14 @@ TILE_INLINE void dot_halves(int n, tile_code_fn *code, const uint8_t *sb, int b,
 {
     for (int c = 0; c < n; c++)
         isum[c] = _mm256_setzero_si256();
+    TILE_UNROLL
     for (int w0 = 0; w0 < 8; w0 += flush) {
         const __m256i s = half_scale(pair, w0 >= 4);
         __m256i part[TILE_MAX];
 
         for (int c = 0; c < n; c++)
             part[c] = _mm256_setzero_si256();
+        TILE_UNROLL
         for (int w = w0; w < w0 + flush; w++) {
             const __m256i u = code(sb, b, w);
 
@@ -69,9 +71,12 @@ TILE_INLINE __m256i dot_sums(__m256i pair, const cpu_xblock *x)
     return _mm256_madd_epi16(pair, bcast_word(x->sum));
 }
 
+/* Block b = 4h + g: loops over h are kept, loops over g unrolled, so that (b & 3) is constant
+ * where it selects shifts and the code stays small. */
+
 /* ---- Q6_K ---- */
 
-/* Block b = (h, g): nibbles of ql, bits 4 and 5 from qh. @ql: 32 words, then qh: 16 words. */
+/* Nibbles of ql, bits 4 and 5 from qh. @ql: 32 words, then qh: 16 words. */
 TILE_INLINE __m256i code_q6_k(const uint8_t *ql, int b, int w)
 {
     const int h = b >> 2, g = b & 3;
@@ -87,60 +92,78 @@ TILE_INLINE __m256i code_q6_k(const uint8_t *ql, int b, int w)
                            _mm256_and_si256(top, _mm256_set1_epi8(48)));
 }
 
+TILE_INLINE void block_q6_k(int n, int b, __m256 acc[TILE_MAX], const uint8_t *group, __m256 d,
+                            const cpu_xblock *x, size_t x_stride)
+{
+    const __m256i words = load_words(group + 16 + 32 * (b >> 1));
+    const __m256i pair = _mm256_srai_epi16(byte_pair(words, b, 1), 8);
+    __m256i isum[TILE_MAX];
+
+    dot_halves(n, code_q6_k, group + 144, b, 2, pair, x, x_stride, isum);
+    for (int c = 0; c < n; c++) {
+        const __m256i off = _mm256_slli_epi32(dot_sums(pair, x + c * x_stride), 5);
+
+        acc[c] = add_block(acc[c], _mm256_sub_epi32(isum[c], off), d, x + c * x_stride);
+    }
+}
+
 TILE_INLINE void tile_q6_k(int n, float *out, const uint8_t *group, size_t n_blocks,
                            const cpu_xblock *x, size_t x_stride)
 {
     __m256 acc[TILE_MAX];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 210, x += 8) {
-        const __m256 d = load_halves(group);
-
-        for (int b = 0; b < 8; b++) {
-            const __m256i pair =
-                _mm256_srai_epi16(byte_pair(load_words(group + 16 + 32 * (b >> 1)), b, 1), 8);
-            __m256i isum[TILE_MAX];
-
-            dot_halves(n, code_q6_k, group + 144, b, 2, pair, x + b, x_stride, isum);
-            for (int c = 0; c < n; c++) {
-                const cpu_xblock *xb = x + b + c * x_stride;
-                const __m256i off = _mm256_slli_epi32(dot_sums(pair, xb), 5);
-
-                acc[c] = add_block(acc[c], _mm256_sub_epi32(isum[c], off), d, xb);
-            }
+    clear(n, acc);
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 210, x += 8)
+        for (int h = 0; h < 2; h++) {
+            TILE_UNROLL
+            for (int g = 0; g < 4; g++)
+                block_q6_k(n, 4 * h + g, acc, group, load_halves(group), x + 4 * h + g,
+                           x_stride);
         }
-    }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 /* ---- Q3_K ---- */
 
-/* Block b: two bits of qs, third bit from hm bit b. @hm: 8 words, then qs: 16 words. */
+/* Two bits of qs, third bit: bit b of hm. @hm: 8 words, then qs: 16 words. */
 TILE_INLINE __m256i code_q3_k(const uint8_t *hm, int b, int w)
 {
+    const int g = b & 3;
     const __m256i lo = load_words(hm + 256 + 32 * (8 * (b >> 2) + w));
-    const __m256i hi = load_words(hm + 32 * w);
-    const __m256i top = b < 2 ? _mm256_slli_epi16(hi, 2 - b) : _mm256_srli_epi16(hi, b - 2);
+    const __m256i hi = _mm256_srl_epi16(load_words(hm + 32 * w), _mm_cvtsi32_si128(b & 4));
+    const __m256i top = g < 2 ? _mm256_slli_epi16(hi, 2 - g) : _mm256_srli_epi16(hi, g - 2);
 
-    return _mm256_or_si256(
-        _mm256_and_si256(_mm256_srli_epi16(lo, 2 * (b & 3)), _mm256_set1_epi8(3)),
-        _mm256_and_si256(top, _mm256_set1_epi8(4)));
+    return _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(lo, 2 * g), _mm256_set1_epi8(3)),
+                           _mm256_and_si256(top, _mm256_set1_epi8(4)));
 }
 
 /* 6-bit scales minus 32. */
 TILE_INLINE __m256i pair_q3_k(const uint8_t *s12, int b)
 {
+    const __m128i by_half = _mm_cvtsi32_si128(b & 4);
     const __m256i lo = byte_pair(load_words(s12 + 32 * ((b >> 1) & 1)), b, 0);
     const __m256i hi = byte_pair(load_words(s12 + 64), b, 0);
-    const __m256i low = b < 4 ? _mm256_and_si256(lo, _mm256_set1_epi16(15))
-                              : _mm256_srli_epi16(lo, 4);
+    const __m256i low = _mm256_and_si256(_mm256_srl_epi16(lo, by_half), _mm256_set1_epi16(15));
     const __m256i high =
-        _mm256_and_si256(_mm256_srli_epi16(hi, 2 * (b >> 1)), _mm256_set1_epi16(3));
+        _mm256_and_si256(_mm256_srli_epi16(_mm256_srl_epi16(hi, by_half), b & 2),
+                         _mm256_set1_epi16(3));
 
     return _mm256_sub_epi16(_mm256_or_si256(low, _mm256_slli_epi16(high, 4)),
                             _mm256_set1_epi16(32));
+}
+
+TILE_INLINE void block_q3_k(int n, int b, __m256 acc[TILE_MAX], const uint8_t *group, __m256 d,
+                            const cpu_xblock *x, size_t x_stride)
+{
+    const __m256i pair = pair_q3_k(group + 16, b);
+    __m256i isum[TILE_MAX];
+
+    dot_halves(n, code_q3_k, group + 112, b, 4, pair, x, x_stride, isum);
+    for (int c = 0; c < n; c++) {
+        const __m256i off = _mm256_slli_epi32(dot_sums(pair, x + c * x_stride), 2);
+
+        acc[c] = add_block(acc[c], _mm256_sub_epi32(isum[c], off), d, x + c * x_stride);
+    }
 }
 
 TILE_INLINE void tile_q3_k(int n, float *out, const uint8_t *group, size_t n_blocks,
@@ -148,26 +171,15 @@ TILE_INLINE void tile_q3_k(int n, float *out, const uint8_t *group, size_t n_blo
 {
     __m256 acc[TILE_MAX];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 110, x += 8) {
-        const __m256 d = load_halves(group);
-
-        for (int b = 0; b < 8; b++) {
-            const __m256i pair = pair_q3_k(group + 16, b);
-            __m256i isum[TILE_MAX];
-
-            dot_halves(n, code_q3_k, group + 112, b, 4, pair, x + b, x_stride, isum);
-            for (int c = 0; c < n; c++) {
-                const cpu_xblock *xb = x + b + c * x_stride;
-                const __m256i off = _mm256_slli_epi32(dot_sums(pair, xb), 2);
-
-                acc[c] = add_block(acc[c], _mm256_sub_epi32(isum[c], off), d, xb);
-            }
+    clear(n, acc);
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 110, x += 8)
+        for (int h = 0; h < 2; h++) {
+            TILE_UNROLL
+            for (int g = 0; g < 4; g++)
+                block_q3_k(n, 4 * h + g, acc, group, load_halves(group), x + 4 * h + g,
+                           x_stride);
         }
-    }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 /* ---- Q2_K ---- */
@@ -179,35 +191,39 @@ TILE_INLINE __m256i code_q2_k(const uint8_t *qs, int b, int w)
     return _mm256_and_si256(_mm256_srli_epi16(v, 2 * (b & 3)), _mm256_set1_epi8(3));
 }
 
+/* Scale byte: low nibble scale, high nibble minimum. */
+TILE_INLINE void block_q2_k(int n, int b, __m256 acc[TILE_MAX], const uint8_t *group,
+                            const cpu_xblock *x, size_t x_stride)
+{
+    const __m256 d = load_halves(group);
+    const __m256 neg = _mm256_sub_ps(_mm256_setzero_ps(), load_halves(group + 16));
+    const __m256i sm = byte_pair(load_words(group + 32 + 32 * (b >> 1)), b, 0);
+    const __m256i pair = _mm256_and_si256(sm, _mm256_set1_epi16(15));
+    const __m256i mins = _mm256_srli_epi16(sm, 4);
+    __m256i isum[TILE_MAX];
+
+    dot_halves(n, code_q2_k, group + 160, b, 4, pair, x, x_stride, isum);
+    for (int c = 0; c < n; c++) {
+        const cpu_xblock *xb = x + c * x_stride;
+
+        acc[c] = add_block(acc[c], isum[c], d, xb);
+        acc[c] = add_block(acc[c], dot_sums(mins, xb), neg, xb);
+    }
+}
+
 TILE_INLINE void tile_q2_k(int n, float *out, const uint8_t *group, size_t n_blocks,
                            const cpu_xblock *x, size_t x_stride)
 {
     __m256 acc[TILE_MAX];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 84, x += 8) {
-        const __m256 d = load_halves(group);
-        const __m256 neg = _mm256_sub_ps(_mm256_setzero_ps(), load_halves(group + 16));
-
-        for (int b = 0; b < 8; b++) {
-            /* low nibble = scale, high nibble = minimum */
-            const __m256i sm = byte_pair(load_words(group + 32 + 32 * (b >> 1)), b, 0);
-            const __m256i pair = _mm256_and_si256(sm, _mm256_set1_epi16(15));
-            const __m256i mins = _mm256_srli_epi16(sm, 4);
-            __m256i isum[TILE_MAX];
-
-            dot_halves(n, code_q2_k, group + 160, b, 4, pair, x + b, x_stride, isum);
-            for (int c = 0; c < n; c++) {
-                const cpu_xblock *xb = x + b + c * x_stride;
-
-                acc[c] = add_block(acc[c], isum[c], d, xb);
-                acc[c] = add_block(acc[c], dot_sums(mins, xb), neg, xb);
-            }
+    clear(n, acc);
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 84, x += 8)
+        for (int h = 0; h < 2; h++) {
+            TILE_UNROLL
+            for (int g = 0; g < 4; g++)
+                block_q2_k(n, 4 * h + g, acc, group, x + 4 * h + g, x_stride);
         }
-    }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 void cpu_dot_q2_k(float *out, const uint8_t *group, size_t n_blocks, const cpu_xblock *x,

@@ -20,82 +20,59 @@ TILE_INLINE __m256i code_q4_k(const uint8_t *qs, int b, int w)
     return nibble_word(qs, b, w);
 }
 
-/* Fifth bit: bit b of byte w of qh. */
+/* Fifth bit: bit b of the byte in word w of qh. */
 TILE_INLINE __m256i code_q5_k(const uint8_t *qh, int b, int w)
 {
-    const __m256i v = load_words(qh + 32 * w);
-    const __m256i h = b < 4 ? _mm256_slli_epi16(v, 4 - b) : _mm256_srli_epi16(v, b - 4);
+    const __m256i bits = _mm256_srl_epi16(load_words(qh + 32 * w), _mm_cvtsi32_si128(b & ~1));
+    const __m256i h = _mm256_slli_epi16(bits, b & 1 ? 3 : 4);
 
     return _mm256_or_si256(nibble_word(qh + 256, b, w),
                            _mm256_and_si256(h, _mm256_set1_epi8(16)));
 }
 
-/* 6-bit scales and minima of the eight blocks (K-scale packing of GGUF), byte j of a word
- * belongs to block j or j + 4. */
-typedef struct k_scales {
-    __m256i sc_mn[3];
-} k_scales;
-
-TILE_INLINE __m256 k_scale(const k_scales *k, int b)
+/* 6-bit numbers of eight blocks: @first words hold those of blocks 0..3 in the low bits of
+ * their bytes and the top two bits of blocks 4..7; @nibble of @rest words the low four bits. */
+TILE_INLINE void unpack_six(__m256 out[8], __m256i first, __m256i rest, int nibble, __m256 unit)
 {
-    const int s = 8 * (b & 3);
-    const __m256i six = _mm256_set1_epi32(63);
-    __m256i v = _mm256_and_si256(_mm256_srli_epi32(k->sc_mn[0], s), six);
+    TILE_UNROLL
+    for (int j = 0; j < 4; j++) {
+        const __m256i lo = _mm256_and_si256(_mm256_srli_epi32(first, 8 * j),
+                                            _mm256_set1_epi32(63));
+        const __m256i low4 = _mm256_and_si256(_mm256_srli_epi32(rest, 8 * j + 4 * nibble),
+                                              _mm256_set1_epi32(15));
+        const __m256i top2 = _mm256_and_si256(_mm256_srli_epi32(first, 8 * j + 2),
+                                              _mm256_set1_epi32(48));
 
-    if (b >= 4) {
-        const __m256i lo = _mm256_srli_epi32(k->sc_mn[2], s);
-        const __m256i hi = _mm256_srli_epi32(k->sc_mn[0], s + 2);
-
-        v = _mm256_or_si256(_mm256_and_si256(lo, _mm256_set1_epi32(15)),
-                            _mm256_and_si256(hi, _mm256_set1_epi32(48)));
+        out[j] = _mm256_mul_ps(unit, _mm256_cvtepi32_ps(lo));
+        out[j + 4] = _mm256_mul_ps(unit, _mm256_cvtepi32_ps(_mm256_or_si256(low4, top2)));
     }
-    return _mm256_cvtepi32_ps(v);
 }
 
-TILE_INLINE __m256 k_min(const k_scales *k, int b)
-{
-    const int s = 8 * (b & 3);
-    const __m256i six = _mm256_set1_epi32(63);
-    __m256i v = _mm256_and_si256(_mm256_srli_epi32(k->sc_mn[1], s), six);
-
-    if (b >= 4) {
-        const __m256i lo = _mm256_srli_epi32(k->sc_mn[2], s + 4);
-        const __m256i hi = _mm256_srli_epi32(k->sc_mn[1], s + 2);
-
-        v = _mm256_or_si256(_mm256_and_si256(lo, _mm256_set1_epi32(15)),
-                            _mm256_and_si256(hi, _mm256_set1_epi32(48)));
-    }
-    return _mm256_cvtepi32_ps(v);
-}
-
+/* Loops over pairs of blocks are kept; low and high nibbles of the same bytes unrolled. */
 TILE_INLINE void tile_k(int n, float *out, const uint8_t *group, size_t n_blocks,
                         const cpu_xblock *x, size_t x_stride, tile_code_fn *code, int flush,
                         size_t block_bytes)
 {
-    __m256 acc[TILE_MAX];
+    __m256 acc[TILE_MAX], scale[8], min[8];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
+    clear(n, acc);
     for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * block_bytes, x += 8) {
-        const __m256 d = load_halves(group);
         const __m256 neg = _mm256_sub_ps(_mm256_setzero_ps(), load_halves(group + 16));
-        const k_scales k = {
-            {load_words(group + 32), load_words(group + 64), load_words(group + 96)}};
+        const __m256i rest = load_words(group + 96);
 
-        for (int b = 0; b < 8; b++) {
-            const __m256 scale = _mm256_mul_ps(d, k_scale(&k, b));
-            const __m256 min = _mm256_mul_ps(neg, k_min(&k, b));
-            __m256i isum[TILE_MAX];
+        unpack_six(scale, load_words(group + 32), rest, 0, load_halves(group));
+        unpack_six(min, load_words(group + 64), rest, 1, neg);
+        for (int pair = 0; pair < 8; pair += 2) {
+            TILE_UNROLL
+            for (int b = pair; b < pair + 2; b++) {
+                __m256i isum[TILE_MAX];
 
-            dot_block(n, code, group + 128, b, flush, x + b, x_stride, isum);
-            for (int c = 0; c < n; c++) {
-                acc[c] = add_block(acc[c], isum[c], scale, x + b + c * x_stride);
-                acc[c] = add_offset(acc[c], min, x + b + c * x_stride);
+                dot_block(n, code, group + 128, b, flush, x + b, x_stride, isum);
+                add_block_min(n, acc, isum, scale[b], min[b], x + b, x_stride);
             }
         }
     }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 TILE_INLINE void tile_q4_k(int n, float *out, const uint8_t *group, size_t n_blocks,

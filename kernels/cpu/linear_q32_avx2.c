@@ -43,8 +43,7 @@ TILE_INLINE void tile_unsigned(int n, float *out, const uint8_t *group, size_t n
 {
     __m256 acc[TILE_MAX];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
+    clear(n, acc);
     for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * block_bytes, x++) {
         const __m256 d = load_halves(group);
         const __m256 m =
@@ -52,13 +51,9 @@ TILE_INLINE void tile_unsigned(int n, float *out, const uint8_t *group, size_t n
         __m256i isum[TILE_MAX];
 
         dot_block(n, code, group + (zero > 0 ? 16 : 32), 0, flush, x, x_stride, isum);
-        for (int c = 0; c < n; c++) {
-            acc[c] = add_block(acc[c], isum[c], d, x + c * x_stride);
-            acc[c] = add_offset(acc[c], m, x + c * x_stride);
-        }
+        add_block_min(n, acc, isum, d, m, x, x_stride);
     }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 TILE_INLINE void tile_q4_0(int n, float *out, const uint8_t *group, size_t n_blocks,
@@ -91,13 +86,13 @@ TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blo
 {
     __m256 acc[TILE_MAX];
 
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
+    clear(n, acc);
     for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 34, x++) {
         __m256i isum[TILE_MAX];
 
         for (int c = 0; c < n; c++)
             isum[c] = _mm256_setzero_si256();
+        TILE_UNROLL
         for (int w = 0; w < 8; w++) {
             const __m256i v = load_words(group + 16 + 32 * w);
             const __m256i u = _mm256_abs_epi8(v);
@@ -112,8 +107,7 @@ TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blo
         for (int c = 0; c < n; c++)
             acc[c] = add_block(acc[c], isum[c], load_halves(group), x + c * x_stride);
     }
-    for (int c = 0; c < n; c++)
-        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+    store(n, out, acc);
 }
 
 void cpu_dot_q4_0(float *out, const uint8_t *group, size_t n_blocks, const cpu_xblock *x,

@@ -18,6 +18,21 @@
 #include "linear_rows.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
+/* Unroll the next loop. Not under sanitizers: their checks times 64 are too much to compile. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TILE_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TILE_SANITIZED
+#endif
+#if defined(TILE_SANITIZED)
+#define TILE_UNROLL
+#elif defined(__clang__)
+#define TILE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TILE_UNROLL _Pragma("GCC unroll 8")
+#endif
 #define TILE_MAX 4 /* tokens that share a loaded weight vector */
 
 TILE_INLINE __m256i load_words(const uint8_t *p)
@@ -55,11 +70,13 @@ TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, 
 {
     for (int c = 0; c < n; c++)
         isum[c] = _mm256_setzero_si256();
+    TILE_UNROLL
     for (int w0 = 0; w0 < 8; w0 += flush) {
         __m256i part[TILE_MAX];
 
         for (int c = 0; c < n; c++)
             part[c] = _mm256_setzero_si256();
+        TILE_UNROLL
         for (int w = w0; w < w0 + flush; w++) {
             const __m256i u = code(sb, b, w);
 
@@ -74,7 +91,19 @@ TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, 
     }
 }
 
-/* acc += isum * scale * d_x, then acc += offset * dsum_x. */
+TILE_INLINE void clear(int n, __m256 acc[TILE_MAX])
+{
+    for (int c = 0; c < n; c++)
+        acc[c] = _mm256_setzero_ps();
+}
+
+TILE_INLINE void store(int n, float *out, const __m256 acc[TILE_MAX])
+{
+    for (int c = 0; c < n; c++)
+        _mm256_storeu_ps(out + c * CPU_GROUP, acc[c]);
+}
+
+/* acc + isum * scale * d_x */
 TILE_INLINE __m256 add_block(__m256 acc, __m256i isum, __m256 scale, const cpu_xblock *x)
 {
     const __m256 s = _mm256_mul_ps(scale, _mm256_broadcast_ss(&x->d));
@@ -82,9 +111,16 @@ TILE_INLINE __m256 add_block(__m256 acc, __m256i isum, __m256 scale, const cpu_x
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), s, acc);
 }
 
-TILE_INLINE __m256 add_offset(__m256 acc, __m256 offset, const cpu_xblock *x)
+/* acc += isum * scale * d_x, then acc += min * dsum_x. */
+TILE_INLINE void add_block_min(int n, __m256 acc[TILE_MAX], const __m256i isum[TILE_MAX],
+                               __m256 scale, __m256 min, const cpu_xblock *x, size_t x_stride)
 {
-    return _mm256_fmadd_ps(offset, _mm256_broadcast_ss(&x->dsum), acc);
+    for (int c = 0; c < n; c++) {
+        const cpu_xblock *xb = x + c * x_stride;
+
+        acc[c] = add_block(acc[c], isum[c], scale, xb);
+        acc[c] = _mm256_fmadd_ps(min, _mm256_broadcast_ss(&xb->dsum), acc[c]);
+    }
 }
 
 /* Split @n_tokens into tiles of 4 and a rest. @tile gets the tile's token count as a
