@@ -30,8 +30,11 @@ static const char *tried_names(DavitDraft *draft, const DavitSlot *slot,
 void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTableRow *row)
 {
     g_autoptr(GString) first = g_string_new(slot->id);
-    const char *shape = davit_shape_text(draft->report, slot->shape, slot->rank);
+    const char *shape;
 
+    if (draft->n_missing++ >= DAVIT_MAX_SINGLE)
+        return;
+    shape = davit_shape_text(draft->report, slot->shape, slot->rank);
     if (row->specs->len)
         davit_match_tensor(draft, &g_array_index(row->specs, DavitSourceSpec, 0), slot->layer, 0,
                            first);
@@ -79,6 +82,8 @@ static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot, const Davit
     if (w->n_rows == slot->n_rows && w->n_cols == slot->n_cols &&
         w->n_experts == slot->n_experts)
         return DAVIT_OK;
+    if (draft->n_mismatched++ >= DAVIT_MAX_SINGLE)
+        return DAVIT_E_MISMATCH;
     return davit_report_add(
         draft->report,
         &(DavitFinding){
@@ -195,6 +200,8 @@ static void add_source(DavitSlot *slot, const DavitModule *module, const DavitWi
 
 static void expert_missing(DavitDraft *draft, const DavitSlot *slot, const char *name)
 {
+    if (draft->n_missing++ >= DAVIT_MAX_SINGLE)
+        return;
     davit_report_add(
         draft->report,
         &(DavitFinding){.code = DAVIT_R_TENSOR_MISSING,

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define MAX_SINGLE 50u /* left-over tensors that get a record of their own */
-
 /* "glob  reason"; '*' any text, '?' one character. For every architecture (archs.md 2.0). */
 static const char *const core_rules[] = {
     "*.rotary_emb.inv_freq  rotary table that is computed again",
@@ -214,11 +212,11 @@ void davit_coverage_check(DavitDraft *draft)
 
         if (draft->consumed[i] || skipped_by_rule(draft, rules, t))
             continue;
-        if (n_left++ < MAX_SINGLE)
+        if (n_left++ < DAVIT_MAX_SINGLE)
             report_unexpected(draft, t);
     }
-    if (n_left > MAX_SINGLE)
-        report_rest(draft, n_left - MAX_SINGLE);
+    if (n_left > DAVIT_MAX_SINGLE)
+        report_rest(draft, n_left - DAVIT_MAX_SINGLE);
     note_rules(draft, rules);
     check_cut_modules(draft);
 }

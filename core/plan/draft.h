@@ -16,6 +16,9 @@ typedef struct DavitTool {
     void *self;                /* (borrowed, registry) */
 } DavitTool;
 
+/* Findings of one kind that get a record each; a wrong checkpoint has thousands. */
+#define DAVIT_MAX_SINGLE 50u
+
 /* Everything a plan is made from besides the checkpoint. Arrays in candidate order. */
 typedef struct DavitToolbox {
     DavitTool arch;    /* component NULL = not chosen yet */
@@ -36,6 +39,7 @@ typedef struct DavitDraft {
     uint8_t *consumed;  /* (borrowed) [n_tensors] 1 = a slot takes the tensor */
     GArray *slots;      /* (borrowed) DavitSlot, moved into the plan when complete */
     GPtrArray *wanted;  /* (owned) char *: names that missing slots looked for */
+    uint64_t n_missing, n_mismatched; /* findings, also those without a record of their own */
 } DavitDraft;
 
 /* The plan itself, without choosing components: what davit_plan_make does after it has

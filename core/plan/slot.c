@@ -120,6 +120,21 @@ static bool uses_layers(const GArray *table)
     return false;
 }
 
+/* How many findings got no record of their own. */
+static void report_rest(DavitDraft *draft, uint32_t code, int32_t status, uint64_t n,
+                        const char *message)
+{
+    if (n <= DAVIT_MAX_SINGLE)
+        return;
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = code,
+                                     .status = status,
+                                     .stage = "plan",
+                                     .found = davit_report_text(draft->report, "%" PRIu64 " more",
+                                                                n - DAVIT_MAX_SINGLE),
+                                     .message = message});
+}
+
 void davit_slots_make(DavitDraft *draft, const GArray *table)
 {
     const uint64_t n_layers = uses_layers(table) ? draft->plan->n_layers : 0;
@@ -141,4 +156,8 @@ void davit_slots_make(DavitDraft *draft, const GArray *table)
     for (uint64_t i = 0; i < n_layers; i++)
         add_layer(draft, table, (int64_t)i);
     davit_slots_tie(draft, table);
+    report_rest(draft, DAVIT_R_TENSOR_MISSING, DAVIT_E_CORRUPT, draft->n_missing,
+                "more tensors that the architecture needs are not in the checkpoint");
+    report_rest(draft, DAVIT_R_SHAPE_MISMATCH, DAVIT_E_MISMATCH, draft->n_mismatched,
+                "more tensors have another shape than their slots");
 }
