@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Processor features: compiler builtins (which look at XCR0) where both compilers know the
- * name, CPUID for the rest, behind the builtin that proves the register state. */
+ * Processor features: compiler builtins (which look at XCR0) where both compilers know
+ * the name, CPUID for the rest, behind the builtin that proves the register state. */
 #include "base/cpu.h"
 
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #endif
 
 #define LEVEL_V2 DAVIT_CPU_SSE42
-#define LEVEL_V3                                                                          \
-    (LEVEL_V2 | DAVIT_CPU_AVX | DAVIT_CPU_AVX2 | DAVIT_CPU_FMA | DAVIT_CPU_F16C |         \
+#define LEVEL_V3                                                                         \
+    (LEVEL_V2 | DAVIT_CPU_AVX | DAVIT_CPU_AVX2 | DAVIT_CPU_FMA | DAVIT_CPU_F16C |        \
      DAVIT_CPU_BMI2)
-#define LEVEL_V4                                                                          \
-    (LEVEL_V3 | DAVIT_CPU_AVX512F | DAVIT_CPU_AVX512BW | DAVIT_CPU_AVX512DQ |             \
+#define LEVEL_V4                                                                         \
+    (LEVEL_V3 | DAVIT_CPU_AVX512F | DAVIT_CPU_AVX512BW | DAVIT_CPU_AVX512DQ |            \
      DAVIT_CPU_AVX512VL)
 
 static const struct {

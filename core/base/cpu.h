@@ -2,9 +2,9 @@
  * What the processor and the operating system offer together, as DAVIT_CPU_ bits of
  * davit/suites.h. A feature counts only if the system saves its registers (XCR0).
  *
- * DAVIT_CPU_LEVEL=scalar | x86-64-v2 | x86-64-v3 | x86-64-v4 caps the answer for tests and
- * support; it is read once. Any other value is an error of davit_cpu_check, and caps to
- * scalar so that a typing error never picks code that was meant to be switched off.
+ * DAVIT_CPU_LEVEL=scalar | x86-64-v2 | x86-64-v3 | x86-64-v4 caps the answer for tests
+ * and support; it is read once. Any other value is an error of davit_cpu_check, and caps
+ * to scalar so that a typing error never picks code that was meant to be switched off.
  */
 #ifndef DAVIT_BASE_CPU_H
 #define DAVIT_BASE_CPU_H
@@ -18,8 +18,8 @@
 /* [any thread] */
 uint64_t davit_cpu_features(void);
 
-/* Level that davit_cpu_features covers whole: "scalar" "x86-64-v2" "x86-64-v3" "x86-64-v4".
- * (static) */
+/* Level that davit_cpu_features covers whole: "scalar" "x86-64-v2" "x86-64-v3"
+ * "x86-64-v4". (static) */
 const char *davit_cpu_level(void);
 
 /* Errors: DAVIT_E_USAGE if DAVIT_CPU_LEVEL is no level. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DavitReport: the list of findings, their texts, and the sink through which plugins add to
- * it. Escaping is in escape.c. */
+ * DavitReport: the list of findings, their texts, and the sink through which plugins add
+ * to it. Escaping is in escape.c. */
 #include "base/report.h"
 
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 struct DavitReport {
     pthread_mutex_t lock; /* not GMutex: the thread sanitizer cannot see into GLib */
-    GPtrArray *records; /* DavitRecord, owned */
-    GPtrArray *texts;   /* char *, owned: what davit_report_text made */
+    GPtrArray *records;   /* DavitRecord, owned */
+    GPtrArray *texts;     /* char *, owned: what davit_report_text made */
 };
 
 /* ---- code table ---- */
@@ -21,8 +21,8 @@ struct DavitReport {
 const char *davit_code_name(uint32_t code)
 {
     switch (code) {
-#define CODE_NAME(num, name, text, when)                                                  \
-    case num:                                                                             \
+#define CODE_NAME(num, name, text, when)                                                 \
+    case num:                                                                            \
         return text;
         DAVIT_CODES(CODE_NAME)
 #undef CODE_NAME
@@ -49,12 +49,13 @@ uint32_t davit_code_number(const char *name)
     return 0;
 }
 
-/* What the code table says about @code: the sentence of a record that came without one. */
+/* What the code table says about @code: the sentence of a record that came without one.
+ */
 static const char *code_sentence(uint32_t code)
 {
     switch (code) {
-#define CODE_WHEN(num, name, text, when)                                                  \
-    case num:                                                                             \
+#define CODE_WHEN(num, name, text, when)                                                 \
+    case num:                                                                            \
         return when;
         DAVIT_CODES(CODE_WHEN)
 #undef CODE_WHEN
@@ -136,7 +137,8 @@ int32_t davit_report_add(DavitReport *report, const DavitFinding *finding)
     r->subject = keep(finding->subject, MAX_FIELD);
     r->expected = keep(finding->expected, MAX_FIELD);
     r->found = keep(finding->found, MAX_FIELD);
-    r->message = keep(finding->message ? finding->message : code_sentence(r->code), MAX_TEXT);
+    r->message =
+        keep(finding->message ? finding->message : code_sentence(r->code), MAX_TEXT);
     r->hint = keep(finding->hint, MAX_TEXT);
 
     pthread_mutex_lock(&report->lock);
@@ -228,7 +230,9 @@ void davit_report_truncate(DavitReport *report, size_t count)
 
 static const char *severity_name(DavitSeverity severity)
 {
-    return severity == DAVIT_ERROR ? "error" : severity == DAVIT_WARNING ? "warning" : "note";
+    return severity == DAVIT_ERROR     ? "error"
+           : severity == DAVIT_WARNING ? "warning"
+                                       : "note";
 }
 
 static json_t *text_or_null(const char *text)
@@ -260,7 +264,8 @@ char *davit_record_sentence(const DavitRecord *record)
         g_string_append_printf(s, "%s: ", record->subject);
     g_string_append(s, record->message);
     if (record->found && record->expected)
-        g_string_append_printf(s, ": found %s, expected %s", record->found, record->expected);
+        g_string_append_printf(s, ": found %s, expected %s", record->found,
+                               record->expected);
     else if (record->found)
         g_string_append_printf(s, ": found %s", record->found);
     else if (record->expected)
@@ -308,7 +313,8 @@ static void sink_refuse(void *ctx, const davit_refusal *in)
         sink->n_errors++;
 }
 
-void davit_sink_init(DavitSink *sink, DavitReport *report, const char *who, const char *stage)
+void davit_sink_init(DavitSink *sink, DavitReport *report, const char *who,
+                     const char *stage)
 {
     *sink = (DavitSink){
         .abi = {.struct_size = DAVIT_END(davit_sink, refuse),

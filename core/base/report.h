@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * DavitReport: an ordered list of findings, and the bridge from a plugin's sink to it.
  *
- * Rule for the whole core: a fallible function takes `DavitReport *report` (never NULL) last,
- * returns DAVIT_OK or a negative DAVIT_E_ status (or NULL / false), and has added at least
- * one error record when it fails. Nothing below core/cli prints.
+ * Rule for the whole core: a fallible function takes `DavitReport *report` (never NULL)
+ * last, returns DAVIT_OK or a negative DAVIT_E_ status (or NULL / false), and has added
+ * at least one error record when it fails. Nothing below core/cli prints.
  */
 #ifndef DAVIT_BASE_REPORT_H
 #define DAVIT_BASE_REPORT_H
@@ -24,16 +24,16 @@ typedef enum DavitSeverity {
 } DavitSeverity;
 
 /* One finding. All strings owned by the report; NULL = not stated. All of them are stored
- * escaped (davit_escape); subject, expected and found are cut to 200 bytes, message and hint
- * to 1000. */
+ * escaped (davit_escape); subject, expected and found are cut to 200 bytes, message and
+ * hint to 1000. */
 typedef struct DavitRecord {
-    uint32_t code;          /* DAVIT_R_ number */
+    uint32_t code; /* DAVIT_R_ number */
     DavitSeverity severity;
-    int32_t status;         /* DAVIT_E_ of an error, DAVIT_OK otherwise */
-    bool final;             /* DAVIT_REFUSAL_FINAL was set */
-    uint64_t purposes;      /* what it blocks; 0 = everything (errors) */
-    char *stage;            /* "open" "probe" "plan" "run" ... */
-    char *who;              /* component id, or "core" */
+    int32_t status;    /* DAVIT_E_ of an error, DAVIT_OK otherwise */
+    bool final;        /* DAVIT_REFUSAL_FINAL was set */
+    uint64_t purposes; /* what it blocks; 0 = everything (errors) */
+    char *stage;       /* "open" "probe" "plan" "run" ... */
+    char *who;         /* component id, or "core" */
     char *subject;
     char *expected;
     char *found;
@@ -48,30 +48,30 @@ DavitReport *davit_report_new(void);
 void davit_report_free(DavitReport *report); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitReport, davit_report_free)
 
-/* What davit_report_add takes; strings are copied. Designated initialisers keep calls short:
- *   return davit_report_add(report, &(DavitFinding){
- *       .code = DAVIT_R_SHAPE_MISMATCH, .status = DAVIT_E_MISMATCH, .stage = "plan",
- *       .subject = name, .expected = "[64, 64]", .found = "[64, 32]",
- *       .message = "tensor shape differs from what the architecture declares"});
+/* What davit_report_add takes; strings are copied. Designated initialisers keep calls
+ * short: return davit_report_add(report, &(DavitFinding){ .code = DAVIT_R_SHAPE_MISMATCH,
+ * .status = DAVIT_E_MISMATCH, .stage = "plan", .subject = name, .expected = "[64, 64]",
+ * .found = "[64, 32]", .message = "tensor shape differs from what the architecture
+ * declares"});
  */
 typedef struct DavitFinding {
     uint32_t code;
-    DavitSeverity severity; /* 0 = NOTE; a negative status makes it an ERROR; an ERROR without
-                             * a status gets DAVIT_E_UNSUPPORTED */
+    DavitSeverity severity; /* 0 = NOTE; a negative status makes it an ERROR; an ERROR
+                             * without a status gets DAVIT_E_UNSUPPORTED */
     int32_t status;         /* negative: the record is an error */
     uint64_t purposes;
     bool final;
     const char *stage;
-    const char *who;        /* NULL = "core" */
+    const char *who; /* NULL = "core" */
     const char *subject;
     const char *expected;
     const char *found;
-    const char *message;    /* required */
+    const char *message; /* required */
     const char *hint;
 } DavitFinding;
 
-/* Returns: the record's status, so that a failing function can `return davit_report_add(...)`.
- * [any thread] */
+/* Returns: the record's status, so that a failing function can `return
+ * davit_report_add(...)`. [any thread] */
 int32_t davit_report_add(DavitReport *report, const DavitFinding *finding);
 
 /* Formatted fields without a temporary: returns a string owned by the report. */
@@ -94,8 +94,9 @@ const char *davit_code_name(uint32_t code);
 /* Number of a string form, 0 if there is none. */
 uint32_t davit_code_number(const char *name);
 
-/* (owned) {"code","severity","stage","who","subject","expected","found","message","hint"};
- * absent fields are null. */
+/* (owned)
+ * {"code","severity","stage","who","subject","expected","found","message","hint"}; absent
+ * fields are null. */
 json_t *davit_record_json(const DavitRecord *record);
 /* (owned, g_free) "subject: message: found X, expected Y; hint" in one line. */
 char *davit_record_sentence(const DavitRecord *record);
@@ -107,16 +108,17 @@ char *davit_escape(const char *text, size_t len, size_t max);
 
 /* What stands behind a davit_sink during a call. Lives on the caller's stack. */
 typedef struct DavitSink {
-    davit_sink abi;       /* hand &sink.abi to the plugin */
-    DavitReport *report;  /* (borrowed) */
-    const char *who;      /* (borrowed) component id */
-    const char *stage;    /* (borrowed) */
-    int32_t status;       /* status given to error records; DAVIT_E_UNSUPPORTED by default */
-    size_t n_errors;      /* errors that came through */
-    size_t first;         /* index of the first record that can be this sink's; private */
+    davit_sink abi;      /* hand &sink.abi to the plugin */
+    DavitReport *report; /* (borrowed) */
+    const char *who;     /* (borrowed) component id */
+    const char *stage;   /* (borrowed) */
+    int32_t status;  /* status given to error records; DAVIT_E_UNSUPPORTED by default */
+    size_t n_errors; /* errors that came through */
+    size_t first;    /* index of the first record that can be this sink's; private */
 } DavitSink;
 
-void davit_sink_init(DavitSink *sink, DavitReport *report, const char *who, const char *stage);
+void davit_sink_init(DavitSink *sink, DavitReport *report, const char *who,
+                     const char *stage);
 /* After the call: sets the status of the records that came through to @status, and adds
  * DAVIT_R_NO_REASON if @status is negative and none came. Returns @status. */
 int32_t davit_sink_done(DavitSink *sink, int32_t status);

@@ -52,7 +52,8 @@ static void higher_features_need_lower_ones(void)
     g_assert_cmpuint(bits, ==, davit_cpu_suite_get()->features(NULL));
     g_assert_true(!(bits & DAVIT_CPU_AVX2) || (bits & DAVIT_CPU_AVX));
     g_assert_true(!(bits & DAVIT_CPU_AVX512VNNI) || (bits & DAVIT_CPU_AVX512F));
-    g_test_message("level %s, features 0x%" G_GINT64_MODIFIER "x", davit_cpu_level(), bits);
+    g_test_message("level %s, features 0x%" G_GINT64_MODIFIER "x", davit_cpu_level(),
+                   bits);
 }
 
 int main(int argc, char **argv)

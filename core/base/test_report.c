@@ -8,15 +8,16 @@ static void add_marks_negative_status_as_error(void)
     g_autoptr(DavitReport) report = davit_report_new();
     const DavitRecord *r;
 
-    g_assert_cmpint(davit_report_add(report, &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
-                                                             .status = DAVIT_E_MISMATCH,
-                                                             .stage = "plan",
-                                                             .subject = "a.weight",
-                                                             .expected = "[64, 64]",
-                                                             .found = "[64, 32]",
-                                                             .message = "shape differs",
-                                                             .hint = "try another file"}),
-                    ==, DAVIT_E_MISMATCH);
+    g_assert_cmpint(
+        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
+                                                 .status = DAVIT_E_MISMATCH,
+                                                 .stage = "plan",
+                                                 .subject = "a.weight",
+                                                 .expected = "[64, 64]",
+                                                 .found = "[64, 32]",
+                                                 .message = "shape differs",
+                                                 .hint = "try another file"}),
+        ==, DAVIT_E_MISMATCH);
     r = davit_report_get(report, 0);
     g_assert_cmpint(r->severity, ==, DAVIT_ERROR);
     g_assert_cmpstr(r->who, ==, "core");
@@ -64,9 +65,9 @@ static void first_error_looks_at_purposes(void)
     g_assert_null(davit_report_first_error(report, DAVIT_INSPECT));
     g_assert_nonnull(davit_report_first_error(report, DAVIT_RUN | DAVIT_MAP));
     g_assert_nonnull(davit_report_first_error(report, 0));
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
-                                             .status = DAVIT_E_IO,
-                                             .message = "m"});
+    davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_IO_FAILED, .status = DAVIT_E_IO, .message = "m"});
     g_assert_cmpuint(davit_report_first_error(report, DAVIT_INSPECT)->code, ==,
                      DAVIT_R_IO_FAILED);
 }
@@ -166,8 +167,10 @@ static void record_becomes_json(void)
                                              .subject = "b.bin",
                                              .message = "m"});
     object = davit_record_json(davit_report_get(report, 0));
-    g_assert_cmpstr(json_string_value(json_object_get(object, "code")), ==, "stray-shard");
-    g_assert_cmpstr(json_string_value(json_object_get(object, "severity")), ==, "warning");
+    g_assert_cmpstr(json_string_value(json_object_get(object, "code")), ==,
+                    "stray-shard");
+    g_assert_cmpstr(json_string_value(json_object_get(object, "severity")), ==,
+                    "warning");
     g_assert_true(json_is_null(json_object_get(object, "hint")));
     g_assert_cmpuint(json_object_size(object), ==, 9);
     json_decref(object);

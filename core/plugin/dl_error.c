@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The loader has no error codes; what it says is matched by its sentences (glibc). What is
- * not recognised is shown as it is. */
+ * The loader has no error codes; what it says is matched by its sentences (glibc). What
+ * is not recognised is shown as it is. */
 #include "plugin/dl_error.h"
 
 #include <string.h>
@@ -25,15 +25,18 @@ static char *word_after(const char *from, const char *stops)
 
 static int32_t undefined_symbol(const char *path, const char *name, DavitReport *report)
 {
-    const char *hint = "link the library that has the symbol, and build with -Wl,-z,defs so "
-                       "that the linker finds this";
+    const char *hint =
+        "link the library that has the symbol, and build with -Wl,-z,defs so "
+        "that the linker finds this";
     const char *message = "a symbol that the plugin needs is provided by nobody";
 
     if (g_str_has_prefix(name, "davit_")) {
-        message = "the plugin expects the core to export this; plugins get what they need from "
-                  "the host's suites";
-        hint = "take it from a suite of davit_host, link libdavit-sdk.a for the helpers of "
-               "davit/help, and build with -Wl,-z,defs";
+        message =
+            "the plugin expects the core to export this; plugins get what they need from "
+            "the host's suites";
+        hint =
+            "take it from a suite of davit_host, link libdavit-sdk.a for the helpers of "
+            "davit/help, and build with -Wl,-z,defs";
     } else if (g_str_has_prefix(name, "__asan") || g_str_has_prefix(name, "__ubsan") ||
                g_str_has_prefix(name, "__tsan")) {
         message = "the plugin is built with a sanitizer and this davit is not";

@@ -7,7 +7,8 @@
 #include "base/report.h"
 
 /* @text as dlerror() gave it for @path; NULL = it gave none. Adds one of missing-dep,
- * undefined-symbol, static-tls, truncated, dlopen-failed. Returns: DAVIT_E_UNSUPPORTED. */
+ * undefined-symbol, static-tls, truncated, dlopen-failed. Returns: DAVIT_E_UNSUPPORTED.
+ */
 int32_t davit_dl_error(const char *path, const char *text, DavitReport *report);
 
 #endif

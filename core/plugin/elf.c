@@ -24,8 +24,8 @@ G_STATIC_ASSERT(sizeof(void *) == 8);
 /* glibc 2.36 keeps about 1.6 KiB for objects loaded later; 1024 load, 2048 do not. */
 #define MAX_STATIC_TLS 1024
 
-int32_t elf_bad(const ElfView *view, uint32_t code, const char *expected, const char *found,
-                const char *message)
+int32_t elf_bad(const ElfView *view, uint32_t code, const char *expected,
+                const char *found, const char *message)
 {
     return davit_report_add(view->report, &(DavitFinding){.code = code,
                                                           .status = DAVIT_E_CORRUPT,
@@ -69,31 +69,32 @@ static int32_t check_ident(const ElfView *view)
         return elf_bad(view, DAVIT_R_NOT_ELF, "the bytes 7f 45 4c 46 at offset 0",
                        "other bytes", "the file is not an ELF object");
     if (view->len < sizeof(Elf64_Ehdr))
-        return elf_bad(view, DAVIT_R_TRUNCATED,
-                       davit_report_text(view->report, "at least %zu bytes", sizeof(Elf64_Ehdr)),
-                       davit_report_text(view->report, "%zu bytes", view->len),
-                       "the file ends inside its ELF header");
+        return elf_bad(
+            view, DAVIT_R_TRUNCATED,
+            davit_report_text(view->report, "at least %zu bytes", sizeof(Elf64_Ehdr)),
+            davit_report_text(view->report, "%zu bytes", view->len),
+            "the file ends inside its ELF header");
     if (view->bytes[EI_CLASS] == ELFCLASS64 && view->bytes[EI_DATA] == ELFDATA2LSB)
         return DAVIT_OK;
 
     status = davit_report_add(
-        view->report,
-        &(DavitFinding){
-            .code = DAVIT_R_WRONG_CLASS,
-            .status = DAVIT_E_UNSUPPORTED,
-            .stage = "file",
-            .subject = view->subject,
-            .expected = "64 bit, little endian",
-            .found = davit_report_text(view->report, "%s, %s",
-                                       view->bytes[EI_CLASS] == ELFCLASS64   ? "64 bit"
-                                       : view->bytes[EI_CLASS] == ELFCLASS32 ? "32 bit"
-                                                                             : "unknown class",
-                                       view->bytes[EI_DATA] == ELFDATA2LSB   ? "little endian"
-                                       : view->bytes[EI_DATA] == ELFDATA2MSB ? "big endian"
-                                                                             : "unknown order"),
-            .message = "the object is built for another kind of machine",
-            .hint = "get the build for this machine",
-        });
+        view->report, &(DavitFinding){
+                          .code = DAVIT_R_WRONG_CLASS,
+                          .status = DAVIT_E_UNSUPPORTED,
+                          .stage = "file",
+                          .subject = view->subject,
+                          .expected = "64 bit, little endian",
+                          .found = davit_report_text(
+                              view->report, "%s, %s",
+                              view->bytes[EI_CLASS] == ELFCLASS64   ? "64 bit"
+                              : view->bytes[EI_CLASS] == ELFCLASS32 ? "32 bit"
+                                                                    : "unknown class",
+                              view->bytes[EI_DATA] == ELFDATA2LSB   ? "little endian"
+                              : view->bytes[EI_DATA] == ELFDATA2MSB ? "big endian"
+                                                                    : "unknown order"),
+                          .message = "the object is built for another kind of machine",
+                          .hint = "get the build for this machine",
+                      });
     return status;
 }
 
@@ -117,7 +118,8 @@ static int32_t check_header(const ElfView *view, const Elf64_Ehdr *ehdr)
     if (ehdr->e_phentsize != sizeof(Elf64_Phdr) || ehdr->e_phnum < 1 ||
         ehdr->e_phnum > MAX_PHDRS)
         return elf_bad(view, DAVIT_R_NOT_ELF,
-                       davit_report_text(view->report, "1 to %d program headers of %zu bytes",
+                       davit_report_text(view->report,
+                                         "1 to %d program headers of %zu bytes",
                                          MAX_PHDRS, sizeof(Elf64_Phdr)),
                        davit_report_text(view->report, "%u of %u bytes", ehdr->e_phnum,
                                          ehdr->e_phentsize),
@@ -141,18 +143,22 @@ static int32_t check_load(const ElfView *view, const Elf64_Phdr *ph, uint64_t *e
 
     if (!inside(view, ph->p_offset, ph->p_filesz))
         return elf_bad(view, DAVIT_R_TRUNCATED,
-                       davit_report_text(view->report, "%" G_GUINT64_FORMAT " bytes at %" G_GUINT64_FORMAT,
+                       davit_report_text(view->report,
+                                         "%" G_GUINT64_FORMAT
+                                         " bytes at %" G_GUINT64_FORMAT,
                                          (guint64)ph->p_filesz, (guint64)ph->p_offset),
                        davit_report_text(view->report, "a file of %zu bytes", view->len),
                        "a loadable segment passes the end of the file");
-    if (ph->p_filesz > ph->p_memsz || __builtin_add_overflow(ph->p_vaddr, ph->p_memsz, &past) ||
-        ph->p_vaddr < *end)
-        return elf_bad(view, DAVIT_R_NOT_ELF, "ascending segments, memory size >= file size",
-                       NULL, "a loadable segment contradicts itself or its neighbour");
+    if (ph->p_filesz > ph->p_memsz ||
+        __builtin_add_overflow(ph->p_vaddr, ph->p_memsz, &past) || ph->p_vaddr < *end)
+        return elf_bad(view, DAVIT_R_NOT_ELF,
+                       "ascending segments, memory size >= file size", NULL,
+                       "a loadable segment contradicts itself or its neighbour");
     if ((ph->p_align & (ph->p_align - 1)) != 0 ||
         (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)) != 0))
-        return elf_bad(view, DAVIT_R_NOT_ELF, "address and offset equal modulo the alignment",
-                       NULL, "a loadable segment is not aligned");
+        return elf_bad(view, DAVIT_R_NOT_ELF,
+                       "address and offset equal modulo the alignment", NULL,
+                       "a loadable segment is not aligned");
     *end = past;
     return DAVIT_OK;
 }
@@ -165,7 +171,8 @@ static int32_t read_phdrs(ElfView *view, const Elf64_Ehdr *ehdr)
 
     if (!inside(view, ehdr->e_phoff, n_bytes))
         return elf_bad(view, DAVIT_R_TRUNCATED,
-                       davit_report_text(view->report, "program headers at %" G_GUINT64_FORMAT,
+                       davit_report_text(view->report,
+                                         "program headers at %" G_GUINT64_FORMAT,
                                          (guint64)ehdr->e_phoff),
                        davit_report_text(view->report, "a file of %zu bytes", view->len),
                        "the program header table passes the end of the file");
@@ -209,9 +216,8 @@ static void keep_note(DavitElf *elf, const Elf64_Nhdr *head, const uint8_t *name
                       const uint8_t *desc)
 {
     if (head->n_namesz == 6 && memcmp(name, "DAVIT", 6) == 0) {
-        DavitElfNote note = {.type = head->n_type,
-                             .n_text = head->n_descsz,
-                             .text = (const char *)desc};
+        DavitElfNote note = {
+            .type = head->n_type, .n_text = head->n_descsz, .text = (const char *)desc};
 
         while (note.n_text > 0 && note.text[note.n_text - 1] == '\0')
             note.n_text--;
@@ -325,8 +331,8 @@ static int32_t harmful(DavitReport *report, uint32_t code, const char *subject,
                                                     .hint = hint});
 }
 
-/* An empty part means the current directory, a relative one starts there; both let the place
- * where davit is started bring code. */
+/* An empty part means the current directory, a relative one starts there; both let the
+ * place where davit is started bring code. */
 static bool runpath_is_absolute(const char *runpath)
 {
     g_auto(GStrv) parts = g_strsplit(runpath, ":", -1);
@@ -344,19 +350,21 @@ int32_t davit_elf_check(const DavitElf *elf, const char *subject, DavitReport *r
     int32_t status = DAVIT_OK;
 
     if (elf->exec_stack)
-        status = harmful(report, DAVIT_R_EXEC_STACK, subject, "a stack without execute right",
-                         "PT_GNU_STACK executable or absent",
-                         "link with -Wl,-z,noexecstack; look for assembly files without "
-                         ".note.GNU-stack");
+        status =
+            harmful(report, DAVIT_R_EXEC_STACK, subject, "a stack without execute right",
+                    "PT_GNU_STACK executable or absent",
+                    "link with -Wl,-z,noexecstack; look for assembly files without "
+                    ".note.GNU-stack");
     if (elf->text_relocations)
-        status = harmful(report, DAVIT_R_TEXT_RELOCATIONS, subject, "position-independent code",
-                         "DT_TEXTREL", "compile every object with -fPIC");
+        status = harmful(report, DAVIT_R_TEXT_RELOCATIONS, subject,
+                         "position-independent code", "DT_TEXTREL",
+                         "compile every object with -fPIC");
     if (elf->static_tls && elf->n_tls > MAX_STATIC_TLS)
-        status = harmful(report, DAVIT_R_STATIC_TLS, subject,
-                         davit_report_text(report, "at most %d bytes", MAX_STATIC_TLS),
-                         davit_report_text(report, "%" G_GUINT64_FORMAT " bytes",
-                                           (guint64)elf->n_tls),
-                         "compile without -ftls-model=initial-exec");
+        status = harmful(
+            report, DAVIT_R_STATIC_TLS, subject,
+            davit_report_text(report, "at most %d bytes", MAX_STATIC_TLS),
+            davit_report_text(report, "%" G_GUINT64_FORMAT " bytes", (guint64)elf->n_tls),
+            "compile without -ftls-model=initial-exec");
     if (elf->runpath && !runpath_is_absolute(elf->runpath))
         status = harmful(report, DAVIT_R_BAD_RUNPATH, subject,
                          "absolute parts or parts that start with $ORIGIN",

@@ -21,17 +21,17 @@ typedef struct DavitElfNote {
 } DavitElfNote;
 
 typedef struct DavitElf {
-    GArray *notes;        /* DavitElfNote, in file order */
-    GPtrArray *needed;    /* char *: DT_NEEDED */
-    GPtrArray *exports;   /* char *: defined dynamic symbols, the first 256 */
-    size_t n_exports;     /* all of them */
-    bool has_entry;       /* DAVIT_ENTRY_SYMBOL is one of them */
-    bool exec_stack;      /* PT_GNU_STACK is executable, or absent */
+    GArray *notes;      /* DavitElfNote, in file order */
+    GPtrArray *needed;  /* char *: DT_NEEDED */
+    GPtrArray *exports; /* char *: defined dynamic symbols, the first 256 */
+    size_t n_exports;   /* all of them */
+    bool has_entry;     /* DAVIT_ENTRY_SYMBOL is one of them */
+    bool exec_stack;    /* PT_GNU_STACK is executable, or absent */
     bool text_relocations;
-    bool static_tls;      /* DF_STATIC_TLS */
-    uint64_t n_tls;       /* bytes of PT_TLS in memory; 0 = none */
-    char *runpath;        /* RUNPATH, else RPATH; NULL = none */
-    char *build_id;       /* lower hex; NULL = none */
+    bool static_tls; /* DF_STATIC_TLS */
+    uint64_t n_tls;  /* bytes of PT_TLS in memory; 0 = none */
+    char *runpath;   /* RUNPATH, else RPATH; NULL = none */
+    char *build_id;  /* lower hex; NULL = none */
 } DavitElf;
 
 /* Read @len bytes. @subject names the file in records.
@@ -43,8 +43,8 @@ DavitElf *davit_elf_read(const uint8_t *bytes, size_t len, const char *subject,
 void davit_elf_free(DavitElf *elf); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitElf, davit_elf_free)
 
-/* What would harm the process if it were loaded: exec-stack, text-relocations, static-tls,
- * bad-runpath; all findings. Returns: DAVIT_OK or DAVIT_E_UNSUPPORTED. */
+/* What would harm the process if it were loaded: exec-stack, text-relocations,
+ * static-tls, bad-runpath; all findings. Returns: DAVIT_OK or DAVIT_E_UNSUPPORTED. */
 int32_t davit_elf_check(const DavitElf *elf, const char *subject, DavitReport *report);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * PT_DYNAMIC: needed libraries, flags, run path and dynamic symbols. The number of symbols
- * comes from DT_HASH or DT_GNU_HASH, since section headers may be stripped.
+ * PT_DYNAMIC: needed libraries, flags, run path and dynamic symbols. The number of
+ * symbols comes from DT_HASH or DT_GNU_HASH, since section headers may be stripped.
  * Source: System V ABI, gABI 4.1 chapter 5; GNU hash table as read by glibc. */
 #include "plugin/elf_internal.h"
 
@@ -9,7 +9,7 @@
 #define MAX_DYNAMIC 4096      /* entries of PT_DYNAMIC */
 #define MAX_SYMBOLS (1 << 20) /* entries of the symbol table */
 #define MAX_NEEDED  1024
-#define MAX_KEPT    256       /* names in DavitElf.exports */
+#define MAX_KEPT    256 /* names in DavitElf.exports */
 
 /* Bytes of the file behind an address. */
 typedef struct Piece {
@@ -34,7 +34,8 @@ static Piece piece_at(const ElfView *view, uint64_t vaddr)
     for (size_t i = 0; i < view->n_phdrs; i++) {
         const Elf64_Phdr *ph = &view->phdrs[i];
 
-        if (ph->p_type == PT_LOAD && vaddr >= ph->p_vaddr && vaddr - ph->p_vaddr < ph->p_filesz) {
+        if (ph->p_type == PT_LOAD && vaddr >= ph->p_vaddr &&
+            vaddr - ph->p_vaddr < ph->p_filesz) {
             const uint64_t skip = vaddr - ph->p_vaddr;
 
             return (Piece){view->bytes + ph->p_offset + skip, ph->p_filesz - skip};
@@ -142,8 +143,9 @@ static int32_t find_strings(const ElfView *view, Dynamic *dyn)
 
     if (!piece.ptr || dyn->n_str < 1 || dyn->n_str > piece.len ||
         piece.ptr[dyn->n_str - 1] != '\0')
-        return elf_bad(view, DAVIT_R_NOT_ELF, "a string table inside the file, with its end",
-                       NULL, "the dynamic string table lies outside the file or has no end");
+        return elf_bad(view, DAVIT_R_NOT_ELF,
+                       "a string table inside the file, with its end", NULL,
+                       "the dynamic string table lies outside the file or has no end");
     piece.len = dyn->n_str;
     dyn->strings = piece;
     return DAVIT_OK;
@@ -173,7 +175,8 @@ static bool count_gnu(const ElfView *view, const Dynamic *dyn, uint64_t *out_n)
     chain = (Piece){buckets.ptr + buckets.len, table.len - buckets_off - buckets.len};
     for (uint64_t i = 0; i < n_buckets; i++)
         last = MAX(last, u32_at(buckets, i));
-    if (last == 0) { /* every bucket is empty: only undefined symbols, numbered below first */
+    if (last ==
+        0) { /* every bucket is empty: only undefined symbols, numbered below first */
         *out_n = first;
         return true;
     }
@@ -216,8 +219,8 @@ static int32_t read_symbols(const ElfView *view, const Dynamic *dyn, DavitElf *e
     const Piece table = piece_at(view, dyn->symtab);
     uint64_t n = 0;
 
-    if (!count_symbols(view, dyn, &n) || n > MAX_SYMBOLS || n > table.len / sizeof(Elf64_Sym) ||
-        (n > 0 && dyn->syment != sizeof(Elf64_Sym)))
+    if (!count_symbols(view, dyn, &n) || n > MAX_SYMBOLS ||
+        n > table.len / sizeof(Elf64_Sym) || (n > 0 && dyn->syment != sizeof(Elf64_Sym)))
         return elf_bad(view, DAVIT_R_NOT_ELF, "a symbol table inside the file", NULL,
                        "the dynamic symbols cannot be counted");
 
@@ -257,8 +260,8 @@ static int32_t read_names(const ElfView *view, const Dynamic *dyn, DavitElf *elf
         const char *path = string_at(dyn, dyn->has_runpath ? dyn->runpath : dyn->rpath);
 
         if (!path)
-            return elf_bad(view, DAVIT_R_NOT_ELF, "a RUNPATH inside the string table", NULL,
-                           "the run path lies outside its table");
+            return elf_bad(view, DAVIT_R_NOT_ELF, "a RUNPATH inside the string table",
+                           NULL, "the run path lies outside its table");
         elf->runpath = g_strdup(path);
     }
     return DAVIT_OK;

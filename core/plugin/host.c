@@ -14,10 +14,10 @@
 /* Atomic; set from a signal handler too. */
 static int is_cancelled;
 
-#define GETTER(name)                                                                      \
-    static const void *name##_table(void)                                                 \
-    {                                                                                     \
-        return davit_##name##_suite_get();                                                \
+#define GETTER(name)                                                                     \
+    static const void *name##_table(void)                                                \
+    {                                                                                    \
+        return davit_##name##_suite_get();                                               \
     }
 GETTER(cpu)
 GETTER(json)
@@ -31,7 +31,8 @@ static const void *regex_table(void)
     return davit_regex_suite_get ? davit_regex_suite_get() : NULL;
 }
 
-static const void *host_suite(void *ctx, const char *name, uint32_t major, uint32_t min_minor)
+static const void *host_suite(void *ctx, const char *name, uint32_t major,
+                              uint32_t min_minor)
 {
     static const struct {
         const char *name;
@@ -54,7 +55,8 @@ static const void *host_suite(void *ctx, const char *name, uint32_t major, uint3
     return NULL;
 }
 
-static void host_log(void *ctx, uint32_t level, const char *component_id, const char *utf8)
+static void host_log(void *ctx, uint32_t level, const char *component_id,
+                     const char *utf8)
 {
     g_autofree char *text = davit_escape(utf8 ? utf8 : "", utf8 ? strlen(utf8) : 0, 1000);
     g_autofree char *who =
@@ -73,7 +75,8 @@ static void *host_alloc(void *ctx, size_t n_bytes, size_t align)
     (void)ctx;
     if ((align & (align - 1)) || n_bytes > PTRDIFF_MAX)
         return NULL;
-    return posix_memalign(&p, MAX(align, sizeof(void *)), MAX(n_bytes, 1)) == 0 ? p : NULL;
+    return posix_memalign(&p, MAX(align, sizeof(void *)), MAX(n_bytes, 1)) == 0 ? p
+                                                                                : NULL;
 }
 
 static void host_free(void *ctx, void *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The host's side of davit_host: suites by name, memory, the cancel flag.
  *
- * Each suite's table comes from its module. The getters are declared here and not included
- * from there, so that core/plugin depends on no module above it.
+ * Each suite's table comes from its module. The getters are declared here and not
+ * included from there, so that core/plugin depends on no module above it.
  */
 #ifndef DAVIT_PLUGIN_HOST_H
 #define DAVIT_PLUGIN_HOST_H

@@ -30,7 +30,8 @@ bool davit_kind_find(const char *name, DavitKind *out_kind);
 /* Does a component built for @major.@minor that needs a host of at least @min_minor fit?
  * 1.x kinds take any minor of their major; 0.x kinds must be equal.
  * Errors: DAVIT_E_UNSUPPORTED kind-version, with both numbers and who must act. */
-int32_t davit_kind_check(DavitKind kind, uint32_t major, uint32_t minor, uint32_t min_minor,
-                         const char *component, const char *stage, DavitReport *report);
+int32_t davit_kind_check(DavitKind kind, uint32_t major, uint32_t minor,
+                         uint32_t min_minor, const char *component, const char *stage,
+                         DavitReport *report);
 
 #endif

@@ -11,7 +11,8 @@
 #include "plugin/process_state.h"
 #include "plugin/validate.h"
 
-/* The file that passed the gates is the file that is loaded: same inode, size and time. */
+/* The file that passed the gates is the file that is loaded: same inode, size and time.
+ */
 static int32_t check_unchanged(DavitPluginFile *file)
 {
     const struct stat *seen = &file->load->seen;
@@ -22,13 +23,14 @@ static int32_t check_unchanged(DavitPluginFile *file)
         now.st_mtim.tv_sec == seen->st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec)
         return DAVIT_OK;
-    return davit_report_add(file->records,
-                            &(DavitFinding){.code = DAVIT_R_FILE_CHANGED,
-                                            .status = DAVIT_E_IO,
-                                            .stage = "dlopen",
-                                            .subject = file->path,
-                                            .message = "the plugin changed after it was checked",
-                                            .hint = "run davit again"});
+    return davit_report_add(
+        file->records,
+        &(DavitFinding){.code = DAVIT_R_FILE_CHANGED,
+                        .status = DAVIT_E_IO,
+                        .stage = "dlopen",
+                        .subject = file->path,
+                        .message = "the plugin changed after it was checked",
+                        .hint = "run davit again"});
 }
 
 /* NULL with a record. The handle is dropped on purpose: the object stays for good. */
@@ -83,17 +85,19 @@ static const davit_bundle *enter(DavitPluginFile *file)
     return bundle;
 }
 
-/* @what: "start" or "create". After the plugin's own records, so that the reason is first. */
-static int32_t failed(DavitReport *records, const char *who, const char *what, int32_t status)
+/* @what: "start" or "create". After the plugin's own records, so that the reason is
+ * first. */
+static int32_t failed(DavitReport *records, const char *who, const char *what,
+                      int32_t status)
 {
-    return davit_report_add(records,
-                            &(DavitFinding){
-                                .code = DAVIT_R_START_FAILED,
-                                .status = status,
-                                .stage = what,
-                                .subject = who,
-                                .found = davit_report_text(records, "status %d", status),
-                                .message = davit_report_text(records, "%s failed", what)});
+    return davit_report_add(
+        records,
+        &(DavitFinding){.code = DAVIT_R_START_FAILED,
+                        .status = status,
+                        .stage = what,
+                        .subject = who,
+                        .found = davit_report_text(records, "status %d", status),
+                        .message = davit_report_text(records, "%s failed", what)});
 }
 
 static int32_t start(DavitPluginFile *file)
@@ -171,8 +175,8 @@ static int32_t create(DavitComponent *c)
     if (!load->desc.create)
         return DAVIT_OK;
     davit_sink_init(&sink, c->records, c->id, "create");
-    status = davit_sink_done(&sink, load->desc.create(c->file->load->bundle_ctx, &in,
-                                                      &load->self, &sink.abi));
+    status = davit_sink_done(
+        &sink, load->desc.create(c->file->load->bundle_ctx, &in, &load->self, &sink.abi));
     if (status < 0) {
         c->state = DAVIT_STATE_REFUSED;
         return failed(c->records, c->id, "create", status);

@@ -7,9 +7,10 @@
 
 #include "plugin/registry_private.h"
 
-/* Load the component's file if needed, and create the component's instance. Done once; later
- * calls give the same answer. Findings go to the records of the file and of the component.
- * Returns: DAVIT_OK, or the status it ended with. [the loader's lock is held] */
+/* Load the component's file if needed, and create the component's instance. Done once;
+ * later calls give the same answer. Findings go to the records of the file and of the
+ * component. Returns: DAVIT_OK, or the status it ended with. [the loader's lock is held]
+ */
 int32_t davit_load_component(DavitComponent *component);
 
 /* Destroy instances and quiesce bundles, each in reverse order. */

@@ -17,11 +17,11 @@ typedef struct Reader {
     const char *where;   /* "bundle", "component 2": for messages */
     json_t *object;      /* (borrowed) */
     DavitReport *report;
-    bool failed;         /* a record was added */
+    bool failed; /* a record was added */
 } Reader;
 
-static void bad(Reader *reader, const char *field, const char *expected, const char *found,
-                const char *message)
+static void bad(Reader *reader, const char *field, const char *expected,
+                const char *found, const char *message)
 {
     davit_report_add(
         reader->report,
@@ -29,14 +29,15 @@ static void bad(Reader *reader, const char *field, const char *expected, const c
             .code = DAVIT_R_BAD_MANIFEST,
             .status = DAVIT_E_CORRUPT,
             .stage = "manifest",
-            .subject = field ? davit_report_text(reader->report, "%s: %s.%s", reader->subject,
-                                                 reader->where, field)
+            .subject = field ? davit_report_text(reader->report, "%s: %s.%s",
+                                                 reader->subject, reader->where, field)
                              : reader->subject,
             .expected = expected,
             .found = found,
             .message = message,
-            .hint = "the notes are written by DAVIT_COMPONENT, DAVIT_REFUSES and DAVIT_PLUGIN; "
-                    "use their latest version and rebuild"});
+            .hint =
+                "write the notes with DAVIT_COMPONENT, DAVIT_REFUSES and DAVIT_PLUGIN; "
+                "use their latest version and rebuild"});
     reader->failed = true;
 }
 
@@ -51,7 +52,8 @@ static const char *text_member(Reader *reader, const char *key, bool may_be_empt
         bad(reader, key, "a string", value ? "another type" : "no such member",
             "a required member is absent or has a wrong type");
     else if (!may_be_empty && json_string_length(value) == 0)
-        bad(reader, key, "a text that is not empty", "\"\"", "a required member is empty");
+        bad(reader, key, "a text that is not empty", "\"\"",
+            "a required member is empty");
     return json_string_value(value);
 }
 
@@ -70,10 +72,12 @@ static int64_t int_member(Reader *reader, const char *key, int64_t min, int64_t 
         return n;
     bad(reader, key,
         davit_report_text(reader->report,
-                          "an integer from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, min, max),
-        !value                   ? "no such member"
-        : json_is_integer(value) ? davit_report_text(reader->report, "%" G_GINT64_FORMAT, n)
-                                 : "another type",
+                          "an integer from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
+                          min, max),
+        !value ? "no such member"
+        : json_is_integer(value)
+            ? davit_report_text(reader->report, "%" G_GINT64_FORMAT, n)
+            : "another type",
         "a required member is absent or has a wrong type");
     return 0;
 }
@@ -85,7 +89,7 @@ static uint64_t purposes_member(Reader *reader)
 
     if (text && !davit_purposes_parse(text, &purposes))
         bad(reader, "purposes", "names like DAVIT_INSPECT joined by |", text,
-            "write the purposes with their DAVIT_ names: the manifest holds them as text");
+            "write purposes with their DAVIT_ names: the manifest holds them as text");
     return purposes;
 }
 
@@ -212,8 +216,8 @@ static void read_refusal(Reader *reader, DavitManifest *m)
     if (!c || !code)
         return;
     if (c->refusals->len >= MAX_REFUSALS) {
-        bad(reader, "id", davit_report_text(reader->report, "at most %d", MAX_REFUSALS), NULL,
-            "too many refusals of one component");
+        bad(reader, "id", davit_report_text(reader->report, "at most %d", MAX_REFUSALS),
+            NULL, "too many refusals of one component");
         return;
     }
     r = g_new0(DavitManifestRefusal, 1);
@@ -252,9 +256,10 @@ static void read_note(Reader *reader, const DavitElfNote *note, DavitManifest *m
     json_decref(object);
 }
 
-/* All notes of @type. Refusals come after components, whatever their place in the file. */
-static void read_notes(Reader *reader, const GArray *notes, uint32_t type, const char *name,
-                       DavitManifest *m)
+/* All notes of @type. Refusals come after components, whatever their place in the file.
+ */
+static void read_notes(Reader *reader, const GArray *notes, uint32_t type,
+                       const char *name, DavitManifest *m)
 {
     size_t n = 0;
 
@@ -264,8 +269,9 @@ static void read_notes(Reader *reader, const GArray *notes, uint32_t type, const
         if (note->type != type)
             continue;
         if (type == DAVIT_NOTE_COMPONENT && n >= MAX_COMPONENTS) {
-            bad(reader, NULL, davit_report_text(reader->report, "at most %d", MAX_COMPONENTS),
-                NULL, "too many components in one file");
+            bad(reader, NULL,
+                davit_report_text(reader->report, "at most %d", MAX_COMPONENTS), NULL,
+                "too many components in one file");
             return;
         }
         if (type == DAVIT_NOTE_BUNDLE && n > 0) {
@@ -289,7 +295,8 @@ static bool check_size(Reader *reader, const GArray *notes)
         n += g_array_index(notes, DavitElfNote, i).n_text;
     if (n <= DAVIT_MAX_MANIFEST)
         return true;
-    bad(reader, NULL, davit_report_text(reader->report, "at most %d bytes", DAVIT_MAX_MANIFEST),
+    bad(reader, NULL,
+        davit_report_text(reader->report, "at most %d bytes", DAVIT_MAX_MANIFEST),
         davit_report_text(reader->report, "%zu bytes", n), "the manifest is too large");
     return false;
 }

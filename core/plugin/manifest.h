@@ -2,8 +2,8 @@
  * Gate 3: the manifest of a plugin, from the JSON notes that the macros of davit/plugin.h
  * write. Nothing of the plugin runs.
  *
- * Members that this host does not know are skipped: a newer SDK may write more. Members that
- * are required are refused by name when absent or of a wrong type.
+ * Members that this host does not know are skipped: a newer SDK may write more. Members
+ * that are required are refused by name when absent or of a wrong type.
  */
 #ifndef DAVIT_PLUGIN_MANIFEST_H
 #define DAVIT_PLUGIN_MANIFEST_H
@@ -42,8 +42,9 @@ DavitManifest *davit_manifest_read(const GArray *notes, const char *subject,
 void davit_manifest_free(DavitManifest *manifest); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitManifest, davit_manifest_free)
 
-/* Value of "DAVIT_MAP | DAVIT_RUN" or "3u". Purpose names that start with DAVIT_ and are not
- * known count as nothing (a newer SDK's). Returns: false if @text is something else. */
+/* Value of "DAVIT_MAP | DAVIT_RUN" or "3u". Purpose names that start with DAVIT_ and are
+ * not known count as nothing (a newer SDK's). Returns: false if @text is something else.
+ */
 bool davit_purposes_parse(const char *text, uint64_t *out_purposes);
 
 /* Number of "DAVIT_R_FORWARD_ABSENT" or "401", 0 if unknown. */

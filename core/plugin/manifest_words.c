@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The words inside manifest strings: purposes, refusal codes and capabilities. They are the
- * text of C expressions, as the preprocessor saw them. */
+ * The words inside manifest strings: purposes, refusal codes and capabilities. They are
+ * the text of C expressions, as the preprocessor saw them. */
 #include "plugin/manifest.h"
 
 #include <string.h>
@@ -74,8 +74,9 @@ uint32_t davit_code_parse(const char *text)
             return table[i].code;
     }
     number = g_ascii_strtoull(text, &end, 10);
-    return end != text && strspn(end, "uU") == strlen(end) && number < 100000 ? (uint32_t)number
-                                                                              : 0;
+    return end != text && strspn(end, "uU") == strlen(end) && number < 100000
+               ? (uint32_t)number
+               : 0;
 }
 
 /* Is @word one of the '|'-separated words of [list, end)? */
@@ -103,8 +104,8 @@ bool davit_capability_has(const char *capability, const char *key, const char *v
     for (const char *pair = capability; pair && *pair;) {
         const char *end = strchrnul(pair, ';');
 
-        if ((size_t)(end - pair) > n_key && memcmp(pair, key, n_key) == 0 && pair[n_key] == '=' &&
-            list_has(pair + n_key + 1, end, value))
+        if ((size_t)(end - pair) > n_key && memcmp(pair, key, n_key) == 0 &&
+            pair[n_key] == '=' && list_has(pair + n_key + 1, end, value))
             return true;
         pair = *end ? end + 1 : end;
     }

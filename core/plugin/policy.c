@@ -24,36 +24,36 @@ static const uint32_t host_minor = DAVIT_ABI_MINOR;
 
 static int32_t check_abi(const DavitManifest *m, const char *path, DavitReport *report)
 {
-    const char *host = davit_report_text(report, "host ABI %d.%d (davit %s)", DAVIT_ABI_MAJOR,
-                                         DAVIT_ABI_MINOR, DAVIT_VERSION);
+    const char *host = davit_report_text(report, "host ABI %d.%d (davit %s)",
+                                         DAVIT_ABI_MAJOR, DAVIT_ABI_MINOR, DAVIT_VERSION);
 
     if (m->abi_major != DAVIT_ABI_MAJOR)
-        return refuse(report,
-                      &(DavitFinding){.code = DAVIT_R_ABI_MAJOR,
-                                      .subject = path,
-                                      .expected = host,
-                                      .found = davit_report_text(report, "built for %u.%u",
-                                                                 m->abi_major, m->abi_minor),
-                                      .hint = "the plugin's author must rebuild it"});
+        return refuse(report, &(DavitFinding){
+                                  .code = DAVIT_R_ABI_MAJOR,
+                                  .subject = path,
+                                  .expected = host,
+                                  .found = davit_report_text(report, "built for %u.%u",
+                                                             m->abi_major, m->abi_minor),
+                                  .hint = "the plugin's author must rebuild it"});
     if (m->min_host_minor > host_minor)
         return refuse(report,
-                      &(DavitFinding){.code = DAVIT_R_HOST_TOO_OLD,
-                                      .subject = path,
-                                      .expected = davit_report_text(report, "host ABI >= %u.%u",
-                                                                    m->abi_major,
-                                                                    m->min_host_minor),
-                                      .found = host,
-                                      .hint = "update davit, or ask the plugin's author for a "
-                                              "build with a lower DAVIT_TARGET_MINOR"});
+                      &(DavitFinding){
+                          .code = DAVIT_R_HOST_TOO_OLD,
+                          .subject = path,
+                          .expected = davit_report_text(report, "host ABI >= %u.%u",
+                                                        m->abi_major, m->min_host_minor),
+                          .found = host,
+                          .hint = "update davit, or ask the plugin's author for a "
+                                  "build with a lower DAVIT_TARGET_MINOR"});
     if (m->max_host_minor < host_minor)
         return refuse(report,
-                      &(DavitFinding){.code = DAVIT_R_HOST_TOO_NEW,
-                                      .subject = path,
-                                      .expected = davit_report_text(report, "host ABI <= %u.%u",
-                                                                    m->abi_major,
-                                                                    m->max_host_minor),
-                                      .found = host,
-                                      .hint = "ask the plugin's author for a newer build"});
+                      &(DavitFinding){
+                          .code = DAVIT_R_HOST_TOO_NEW,
+                          .subject = path,
+                          .expected = davit_report_text(report, "host ABI <= %u.%u",
+                                                        m->abi_major, m->max_host_minor),
+                          .found = host,
+                          .hint = "ask the plugin's author for a newer build"});
     return DAVIT_OK;
 }
 
@@ -83,43 +83,46 @@ static int32_t check_build(const DavitManifest *m, const char *path, DavitReport
         /* Absent = not stated; an object without sanitizer works in a host with one. */
         if (!theirs || strcmp(theirs, ours) == 0 || strcmp(theirs, "none") == 0)
             continue;
-        status = refuse(report,
-                        &(DavitFinding){
-                            .code = DAVIT_R_BUILD_FACT,
-                            .subject = path,
-                            .expected = davit_report_text(report, "%s=%s", facts[i], ours),
-                            .found = davit_report_text(report, "%s=%s", facts[i], theirs),
-                            .hint = "get or make the build that fits this davit"});
+        status = refuse(
+            report, &(DavitFinding){
+                        .code = DAVIT_R_BUILD_FACT,
+                        .subject = path,
+                        .expected = davit_report_text(report, "%s=%s", facts[i], ours),
+                        .found = davit_report_text(report, "%s=%s", facts[i], theirs),
+                        .hint = "get or make the build that fits this davit"});
     }
     if (g_strcmp0(fast_math, "yes") == 0)
-        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_BUILD_FACT,
-                                                 .severity = DAVIT_WARNING,
-                                                 .stage = "policy",
-                                                 .subject = path,
-                                                 .expected = "fast_math=no",
-                                                 .found = "fast_math=yes",
-                                                 .message = "the plugin is built with "
-                                                            "-ffast-math: its numbers may differ"});
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_BUILD_FACT,
+                                    .severity = DAVIT_WARNING,
+                                    .stage = "policy",
+                                    .subject = path,
+                                    .expected = "fast_math=no",
+                                    .found = "fast_math=yes",
+                                    .message = "the plugin is built with "
+                                               "-ffast-math: its numbers may differ"});
     return status;
 }
 
 /* Ids belong to their owner, and davit's belong to its own directory. */
-static int32_t check_id(const char *id, bool is_builtin, const char *path, DavitReport *report)
+static int32_t check_id(const char *id, bool is_builtin, const char *path,
+                        DavitReport *report)
 {
     if (is_builtin || !g_str_has_prefix(id, DAVIT_RESERVED_PREFIX))
         return DAVIT_OK;
-    return refuse(report, &(DavitFinding){.code = DAVIT_R_DUPLICATE_ID,
-                                          .subject = id,
-                                          .expected = "an id of the author's own, reverse DNS",
-                                          .found = path,
-                                          .message = "ids that start with org.davit. belong to "
-                                                     "the plugins that davit ships",
-                                          .hint = "claim the same capability under another id "
-                                                  "with a higher priority"});
+    return refuse(report,
+                  &(DavitFinding){.code = DAVIT_R_DUPLICATE_ID,
+                                  .subject = id,
+                                  .expected = "an id of the author's own, reverse DNS",
+                                  .found = path,
+                                  .message = "ids that start with org.davit. belong to "
+                                             "the plugins that davit ships",
+                                  .hint = "claim the same capability under another id "
+                                          "with a higher priority"});
 }
 
-int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin, const char *path,
-                          DavitReport *report)
+int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
+                          const char *path, DavitReport *report)
 {
     int32_t status = check_abi(manifest, path, report);
 
@@ -137,15 +140,18 @@ int32_t davit_policy_component(const DavitManifestComponent *component, bool is_
     if (check_id(component->id, is_builtin, path, report))
         return DAVIT_E_UNSUPPORTED;
     if (!davit_kind_find(component->kind, &kind))
-        return refuse(report,
-                      &(DavitFinding){
-                          .code = DAVIT_R_KIND_UNKNOWN,
-                          .subject = component->id,
-                          .expected = "format, arch, quant, tokenizer, kernels or comm",
-                          .found = component->kind,
-                          .message = davit_report_text(report, "kind '%s' is not known to this "
-                                                               "host", component->kind),
-                          .hint = "update davit; the plugin's other components still load"});
+        return refuse(
+            report,
+            &(DavitFinding){
+                .code = DAVIT_R_KIND_UNKNOWN,
+                .subject = component->id,
+                .expected = "format, arch, quant, tokenizer, kernels or comm",
+                .found = component->kind,
+                .message = davit_report_text(report,
+                                             "kind '%s' is not known to this "
+                                             "host",
+                                             component->kind),
+                .hint = "update davit; the plugin's other components still load"});
     return davit_kind_check(kind, component->kind_major, component->kind_minor, 0,
                             component->id, "policy", report);
 }
@@ -170,8 +176,8 @@ static void note_disabled(const char *id, const char *variable, const char *valu
     davit_report_add(report, &(DavitFinding){.code = DAVIT_R_DISABLED,
                                              .stage = "policy",
                                              .subject = id,
-                                             .found = davit_report_text(report, "%s=%s", variable,
-                                                                        value),
+                                             .found = davit_report_text(report, "%s=%s",
+                                                                        variable, value),
                                              .message = message});
 }
 
@@ -183,8 +189,8 @@ bool davit_policy_enabled(const char *id, DavitReport *report)
     g_autofree char *hit = disable && *disable ? match(disable, id) : NULL;
 
     if (hit) {
-        note_disabled(id, "DAVIT_PLUGINS_DISABLE", disable, "switched off by the environment",
-                      report);
+        note_disabled(id, "DAVIT_PLUGINS_DISABLE", disable,
+                      "switched off by the environment", report);
         return false;
     }
     if (select && *select) {
@@ -192,7 +198,8 @@ bool davit_policy_enabled(const char *id, DavitReport *report)
 
         if (!chosen) {
             note_disabled(id, "DAVIT_PLUGINS_SELECT", select,
-                          "not among the components that the environment selects", report);
+                          "not among the components that the environment selects",
+                          report);
             return false;
         }
     }

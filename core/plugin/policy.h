@@ -13,8 +13,8 @@
 
 /* The file as a whole. Errors: DAVIT_E_UNSUPPORTED abi-major, host-too-old, host-too-new,
  * build-fact, duplicate-id (all findings). */
-int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin, const char *path,
-                          DavitReport *report);
+int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
+                          const char *path, DavitReport *report);
 
 /* One component. Errors: DAVIT_E_UNSUPPORTED kind-unknown, kind-version, duplicate-id. */
 int32_t davit_policy_component(const DavitManifestComponent *component, bool is_builtin,
@@ -24,7 +24,8 @@ int32_t davit_policy_component(const DavitManifestComponent *component, bool is_
  * If not, a note "disabled" that names the variable. Privileged processes do not look. */
 bool davit_policy_enabled(const char *id, DavitReport *report);
 
-/* Precedence of SemVer 2.0: negative, 0, positive. Text that is no version comes first. */
+/* Precedence of SemVer 2.0: negative, 0, positive. Text that is no version comes first.
+ */
 int davit_version_compare(const char *a, const char *b);
 
 /* Value of @key in "key=value;..." (owned), NULL if absent. */

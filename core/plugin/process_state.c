@@ -25,8 +25,8 @@ struct DavitProcessState {
     long umask;   /* -1 = unknown */
     long threads; /* -1 = unknown */
     char *locale;
-    char *cwd;    /* NULL = unknown */
-    int cwd_fd;   /* -1 = none */
+    char *cwd;  /* NULL = unknown */
+    int cwd_fd; /* -1 = none */
 };
 
 /* Rounding, flush-to-zero and masks; not the sticky exception flags. */
@@ -44,8 +44,8 @@ static uint32_t fp_control(void)
 #endif
 }
 
-/* Number behind "@key:" in /proc/self/status in @base, -1 if it is not there. Reading umask
- * this way does not change it for a moment, as umask(2) would. */
+/* Number behind "@key:" in /proc/self/status in @base, -1 if it is not there. Reading
+ * umask this way does not change it for a moment, as umask(2) would. */
 static long status_number(const char *status, const char *key, int base)
 {
     const char *line = strstr(status, key);
@@ -101,20 +101,20 @@ typedef struct Compare {
 static void differs(Compare *c, const char *what, const char *before, const char *after,
                     bool restored)
 {
-    davit_report_add(c->report,
-                     &(DavitFinding){.code = DAVIT_R_SIDE_EFFECT,
-                                     .severity = DAVIT_WARNING,
-                                     .stage = c->stage,
-                                     .who = c->who,
-                                     .subject = what,
-                                     .expected = before,
-                                     .found = after,
-                                     .message = restored
-                                                    ? "plugin code changed process state; it was "
-                                                      "put back"
-                                                    : "plugin code changed process state; it "
-                                                      "cannot be put back",
-                                     .hint = "tell the plugin's author"});
+    davit_report_add(
+        c->report,
+        &(DavitFinding){.code = DAVIT_R_SIDE_EFFECT,
+                        .severity = DAVIT_WARNING,
+                        .stage = c->stage,
+                        .who = c->who,
+                        .subject = what,
+                        .expected = before,
+                        .found = after,
+                        .message = restored ? "plugin code changed process state; it was "
+                                              "put back"
+                                            : "plugin code changed process state; it "
+                                              "cannot be put back",
+                        .hint = "tell the plugin's author"});
     c->n++;
 }
 

@@ -134,7 +134,8 @@ static void report_named(const DavitRegistry *registry, const GPtrArray *candida
         for (size_t j = 0; candidate->is_named && j < registry->files->len; j++) {
             const DavitPluginFile *file = g_ptr_array_index(registry->files, j);
 
-            if (strcmp(file->path, candidate->path) == 0 && davit_report_failed(file->records))
+            if (strcmp(file->path, candidate->path) == 0 &&
+                davit_report_failed(file->records))
                 davit_report_append(report, file->records);
         }
     }
@@ -151,19 +152,21 @@ static void report_empty(const DavitRegistry *registry, DavitReport *report)
     for (size_t i = 0; i < registry->dirs->len; i++)
         g_string_append_printf(dirs, "%s%s", i ? ", " : "",
                                (const char *)g_ptr_array_index(registry->dirs, i));
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
-                                             .severity = DAVIT_WARNING,
-                                             .stage = "search",
-                                             .subject = "plugins",
-                                             .expected = "at least one usable plugin",
-                                             .found = dirs->len ? dirs->str : "no directory",
-                                             .message = "no usable plugin in the directories "
-                                                        "that were searched",
-                                             .hint = "davit opens nothing without plugins; see "
-                                                     "`davit plugin list`"});
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = "search",
+                                     .subject = "plugins",
+                                     .expected = "at least one usable plugin",
+                                     .found = dirs->len ? dirs->str : "no directory",
+                                     .message = "no usable plugin in the directories "
+                                                "that were searched",
+                                     .hint = "davit opens nothing without plugins; see "
+                                             "`davit plugin list`"});
 }
 
-DavitRegistry *davit_registry_open(const DavitRegistryOptions *options, DavitReport *report)
+DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
+                                   DavitReport *report)
 {
     static const DavitRegistryOptions usual = {0};
     DavitRegistry *registry = g_new0(DavitRegistry, 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The plugin registry: finds shared objects, walks them through the gates, hands out
- * components in a total order. Listing reads manifests only; code runs when a component is
- * first used (davit_component_use).
+ * components in a total order. Listing reads manifests only; code runs when a component
+ * is first used (davit_component_use).
  *
- * Gates: 1 path trust (trust.c), 2 static ELF read (elf.c), 3 manifest (manifest.c), 4 policy
- * (policy.c, shadow.c), 5 probe helper (helper.c, empty in this version), 6 load between two
- * snapshots (load.c, process_state.c), 7 entry and validation (validate.c), 8 start and create
- * (load.c).
+ * Gates: 1 path trust (trust.c), 2 static ELF read (elf.c), 3 manifest (manifest.c), 4
+ * policy (policy.c, shadow.c), 5 probe helper (helper.c, empty in this version), 6 load
+ * between two snapshots (load.c, process_state.c), 7 entry and validation (validate.c), 8
+ * start and create (load.c).
  *
  * Threads: open and free on one thread; everything else any thread (loading is locked).
  */
@@ -36,9 +36,9 @@ typedef enum DavitKind {
 
 typedef enum DavitState {
     DAVIT_STATE_OK,
-    DAVIT_STATE_PARTIAL,  /* some purposes refused (manifest refusals) */
-    DAVIT_STATE_REFUSES,  /* healthy component whose job is to refuse */
-    DAVIT_STATE_REFUSED,  /* not loadable here: see records */
+    DAVIT_STATE_PARTIAL, /* some purposes refused (manifest refusals) */
+    DAVIT_STATE_REFUSES, /* healthy component whose job is to refuse */
+    DAVIT_STATE_REFUSED, /* not loadable here: see records */
     DAVIT_STATE_SHADOWED,
     DAVIT_STATE_DISABLED,
 } DavitState;
@@ -46,55 +46,64 @@ const char *davit_state_name(DavitState state);
 
 /* Where plugins are looked for; zero-initialised = the usual places. */
 typedef struct DavitRegistryOptions {
-    const char *const *plugin_paths; /* --plugin-path directories or files, NULL-terminated; may be NULL */
-    const char *const *trust_dirs;   /* --trust-dir: modes and owners below are not checked; may be NULL */
-    const char *builtin_dir; /* davit's own plugins; NULL = <directory of libdavit>/davit/plugins-1.
-                              * Only files in it may use ids that start with org.davit. */
-    bool only_paths;         /* look at plugin_paths, and at builtin_dir if it is not NULL (tests) */
+    const char *const *plugin_paths; /* --plugin-path directories or files,
+                                        NULL-terminated; may be NULL */
+    const char *const *
+        trust_dirs; /* --trust-dir: modes and owners below are not checked; may be NULL */
+    const char *builtin_dir; /* davit's own plugins; NULL = <directory of
+                              * libdavit>/davit/plugins-1. Only files in it may use ids
+                              * that start with org.davit. */
+    bool only_paths; /* look at plugin_paths, and at builtin_dir if it is not NULL (tests)
+                      */
 } DavitRegistryOptions;
 
 typedef struct DavitRegistry DavitRegistry;
 
 /* One file that was looked at. All fields borrowed from the registry. */
 typedef struct DavitPluginFile {
-    char *path;             /* absolute */
-    char *tier;             /* "option" "env" "user" "local" "builtin" */
+    char *path; /* absolute */
+    char *tier; /* "option" "env" "user" "local" "builtin" */
     DavitState state;
-    char *bundle_id, *version, *vendor, *license, *build_tag; /* from the manifest; NULL if none */
+    char *bundle_id, *version, *vendor, *license,
+        *build_tag; /* from the manifest; NULL if none */
     uint32_t abi_major, abi_minor, min_host_minor;
-    bool is_plugin;         /* false: a sound library with neither manifest nor entry; counted only */
-    DavitReport *records;   /* why it is refused, warnings */
-    GPtrArray *needed;      /* char *: DT_NEEDED names */
-    GPtrArray *exports;     /* char *: defined dynamic symbols, the first 256 */
-    char *build_id;         /* lower hex; NULL = none */
-    GPtrArray *aliases;     /* char *: other paths of the same file (device and inode) */
+    bool is_plugin; /* false: a sound library with neither manifest nor entry; counted
+                       only */
+    DavitReport *records; /* why it is refused, warnings */
+    GPtrArray *needed;    /* char *: DT_NEEDED names */
+    GPtrArray *exports;   /* char *: defined dynamic symbols, the first 256 */
+    char *build_id;       /* lower hex; NULL = none */
+    GPtrArray *aliases;   /* char *: other paths of the same file (device and inode) */
     struct DavitFileLoad *load; /* what scanning and loading made; private */
 } DavitPluginFile;
 
 /* One component of a file. Opaque parts in registry_private.h. */
 typedef struct DavitComponent {
     char *id, *kind_name, *capability, *version;
-    DavitKind kind;         /* valid when known_kind */
+    DavitKind kind; /* valid when known_kind */
     bool known_kind;
     uint32_t kind_major, kind_minor;
     int32_t priority;
-    uint64_t purposes;      /* what it can ever serve, less its manifest refusals */
+    uint64_t purposes; /* what it can ever serve, less its manifest refusals */
     DavitState state;
-    DavitReport *records;   /* manifest refusals, shadowing, load errors */
+    DavitReport *records; /* manifest refusals, shadowing, load errors */
     DavitPluginFile *file;
     struct DavitComponentLoad *load; /* what loading made; private */
 } DavitComponent;
 
-/* Never NULL: a registry without any plugin is an empty one. Findings about directories go
- * to @report; findings about files stay with the files. */
-DavitRegistry *davit_registry_open(const DavitRegistryOptions *options, DavitReport *report);
+/* Never NULL: a registry without any plugin is an empty one. Findings about directories
+ * go to @report; findings about files stay with the files. */
+DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
+                                   DavitReport *report);
 /* Destroys instances, quiesces bundles in reverse start order; never dlcloses. */
 void davit_registry_free(DavitRegistry *registry);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitRegistry, davit_registry_free)
 
 /* Everything that was seen, in listing order. (borrowed, element types as named) */
-const GPtrArray *davit_registry_files(const DavitRegistry *registry);      /* DavitPluginFile */
-const GPtrArray *davit_registry_components(const DavitRegistry *registry); /* DavitComponent */
+const GPtrArray *
+davit_registry_files(const DavitRegistry *registry); /* DavitPluginFile */
+const GPtrArray *
+davit_registry_components(const DavitRegistry *registry); /* DavitComponent */
 /* Directories searched, in order. (borrowed, char *) */
 const GPtrArray *davit_registry_dirs(const DavitRegistry *registry);
 
@@ -104,11 +113,11 @@ const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind ki
 /* NULL if there is no such id among usable components. */
 DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *id);
 
-/* Load if needed (gates 5 to 8) and create the instance. On success *out_iface is a copy of
- * the kind's table, padded with zeros to this host's size and with required slots checked:
- *   const davit_format_iface *f; void *self;
- *   if (davit_component_use(c, (const void **)&f, &self, report)) return ...;
- * Both borrowed from the registry. Fails with the component's records copied to @report. */
+/* Load if needed (gates 5 to 8) and create the instance. On success *out_iface is a copy
+ * of the kind's table, padded with zeros to this host's size and with required slots
+ * checked: const davit_format_iface *f; void *self; if (davit_component_use(c, (const
+ * void **)&f, &self, report)) return ...; Both borrowed from the registry. Fails with the
+ * component's records copied to @report. */
 int32_t davit_component_use(DavitComponent *component, const void **out_iface,
                             void **out_self, DavitReport *report);
 /* probe slot of a format component after use; NULL if it has none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What scanning (scan.c), shadowing (shadow.c) and loading (load.c, validate.c) keep with the
- * registry's files and components.
+ * What scanning (scan.c), shadowing (shadow.c) and loading (load.c, validate.c) keep with
+ * the registry's files and components.
  */
 #ifndef DAVIT_PLUGIN_REGISTRY_PRIVATE_H
 #define DAVIT_PLUGIN_REGISTRY_PRIVATE_H
@@ -12,12 +12,12 @@
 #include "plugin/search.h"
 
 struct DavitRegistry {
-    GPtrArray *dirs;       /* char * */
-    GPtrArray *files;      /* DavitPluginFile, owned */
-    GPtrArray *components; /* DavitComponent, owned */
+    GPtrArray *dirs;                   /* char * */
+    GPtrArray *files;                  /* DavitPluginFile, owned */
+    GPtrArray *components;             /* DavitComponent, owned */
     GPtrArray *by_kind[DAVIT_N_KINDS]; /* DavitComponent, borrowed, candidate order */
-    GPtrArray *created;    /* DavitComponent with an instance, in order of creation */
-    GPtrArray *started;    /* DavitPluginFile, in order of start */
+    GPtrArray *created; /* DavitComponent with an instance, in order of creation */
+    GPtrArray *started; /* DavitPluginFile, in order of start */
 };
 
 /* A file's private part. */
@@ -31,25 +31,26 @@ typedef struct DavitFileLoad {
     GPtrArray *components;   /* DavitComponent of this file, borrowed */
     bool tried;              /* loading was tried; status says how it ended */
     int32_t status;
-    davit_bundle bundle;     /* copy, padded with zeros */
-    void *bundle_ctx;        /* the plugin's, from start */
+    davit_bundle bundle; /* copy, padded with zeros */
+    void *bundle_ctx;    /* the plugin's, from start */
 } DavitFileLoad;
 
 /* A component's private part. */
 typedef struct DavitComponentLoad {
     const DavitManifestComponent *manifest; /* (borrowed) the file's */
-    bool has_desc;        /* desc and iface are valid */
-    davit_component desc; /* copy, padded with zeros */
-    void *iface;          /* copy of the kind's table, padded with zeros, owned */
-    bool tried;           /* create was tried; status says how it ended */
+    bool has_desc;                          /* desc and iface are valid */
+    davit_component desc;                   /* copy, padded with zeros */
+    void *iface; /* copy of the kind's table, padded with zeros, owned */
+    bool tried;  /* create was tried; status says how it ended */
     int32_t status;
-    void *self;           /* the plugin's instance */
+    void *self; /* the plugin's instance */
 } DavitComponentLoad;
 
 /* OK, PARTIAL and REFUSES take part in selection. */
 static inline bool davit_component_usable(const DavitComponent *component)
 {
-    return component->state == DAVIT_STATE_OK || component->state == DAVIT_STATE_PARTIAL ||
+    return component->state == DAVIT_STATE_OK ||
+           component->state == DAVIT_STATE_PARTIAL ||
            component->state == DAVIT_STATE_REFUSES;
 }
 

@@ -81,14 +81,15 @@ static bool is_twice(const DavitManifest *manifest, const DavitManifestComponent
 
 static int32_t refuse_twice(DavitComponent *c, const char *path)
 {
-    return davit_report_add(c->records, &(DavitFinding){.code = DAVIT_R_DUPLICATE_ID,
-                                                        .status = DAVIT_E_UNSUPPORTED,
-                                                        .stage = "policy",
-                                                        .subject = c->id,
-                                                        .expected = "one component of this id",
-                                                        .found = path,
-                                                        .message = "the file holds two "
-                                                                   "components of one id"});
+    return davit_report_add(c->records,
+                            &(DavitFinding){.code = DAVIT_R_DUPLICATE_ID,
+                                            .status = DAVIT_E_UNSUPPORTED,
+                                            .stage = "policy",
+                                            .subject = c->id,
+                                            .expected = "one component of this id",
+                                            .found = path,
+                                            .message = "the file holds two "
+                                                       "components of one id"});
 }
 
 static void add_component(DavitRegistry *registry, DavitPluginFile *file,
@@ -160,23 +161,27 @@ static void keep_manifest(DavitPluginFile *file, DavitManifest *m)
     file->load->manifest = m;
 }
 
-/* Gate 3, on the bytes of gate 2. Returns: (owned) NULL if there is no usable manifest. */
-static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf, bool is_named)
+/* Gate 3, on the bytes of gate 2. Returns: (owned) NULL if there is no usable manifest.
+ */
+static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf,
+                                    bool is_named)
 {
     if (!elf->has_entry && elf->notes->len == 0 && !is_named) {
         file->is_plugin = false;
         return NULL;
     }
     if (!elf->has_entry) {
-        refuse_file(file, DAVIT_R_NO_ENTRY, "the symbol " DAVIT_ENTRY_SYMBOL,
-                    elf->notes->len ? "a manifest, but no such symbol" : "no plugin at all", NULL,
-                    "DAVIT_PLUGIN writes the function; give it default visibility when linking");
+        refuse_file(
+            file, DAVIT_R_NO_ENTRY, "the symbol " DAVIT_ENTRY_SYMBOL,
+            elf->notes->len ? "a manifest, but no such symbol" : "no plugin at all", NULL,
+            "DAVIT_PLUGIN writes the function; give it default visibility when linking");
         return NULL;
     }
     if (elf->notes->len == 0) {
-        refuse_file(file, DAVIT_R_NO_MANIFEST, "notes with the owner DAVIT", "none", NULL,
-                    "write the descriptors with DAVIT_COMPONENT and DAVIT_PLUGIN, which write "
-                    "the manifest too");
+        refuse_file(
+            file, DAVIT_R_NO_MANIFEST, "notes with the owner DAVIT", "none", NULL,
+            "write the descriptors with DAVIT_COMPONENT and DAVIT_PLUGIN, which write "
+            "the manifest too");
         return NULL;
     }
     return davit_manifest_read(elf->notes, file->path, file->records);
@@ -205,7 +210,8 @@ static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_na
         return;
     keep_manifest(file, m);
     status = davit_elf_check(elf, file->path, file->records);
-    status = MIN(status, davit_policy_file(m, file->load->is_builtin, file->path, file->records));
+    status = MIN(status,
+                 davit_policy_file(m, file->load->is_builtin, file->path, file->records));
     if (status == DAVIT_OK)
         file->state = DAVIT_STATE_OK;
     for (size_t i = 0; i < m->components->len; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gates 1 to 4 for one file: from a path to a listed file and its components, without running
- * any of its code.
+ * Gates 1 to 4 for one file: from a path to a listed file and its components, without
+ * running any of its code.
  */
 #ifndef DAVIT_PLUGIN_SCAN_H
 #define DAVIT_PLUGIN_SCAN_H

@@ -40,18 +40,20 @@ static char *real_path(const char *path)
     return copy;
 }
 
-static void complain(Search *search, DavitSeverity severity, uint32_t code, const char *subject,
-                     const char *expected, const char *found, const char *message)
+static void complain(Search *search, DavitSeverity severity, uint32_t code,
+                     const char *subject, const char *expected, const char *found,
+                     const char *message)
 {
-    davit_report_add(search->report,
-                     &(DavitFinding){.code = code,
-                                     .severity = severity,
-                                     .status = severity == DAVIT_ERROR ? DAVIT_E_USAGE : DAVIT_OK,
-                                     .stage = "search",
-                                     .subject = subject,
-                                     .expected = expected,
-                                     .found = found,
-                                     .message = message});
+    davit_report_add(
+        search->report,
+        &(DavitFinding){.code = code,
+                        .severity = severity,
+                        .status = severity == DAVIT_ERROR ? DAVIT_E_USAGE : DAVIT_OK,
+                        .stage = "search",
+                        .subject = subject,
+                        .expected = expected,
+                        .found = found,
+                        .message = message});
 }
 
 /* ---- files ---- */
@@ -115,20 +117,22 @@ static void search_options(Search *search, const char *const *paths)
         g_autofree char *path = NULL;
 
         if (!*paths[i]) {
-            complain(search, DAVIT_ERROR, DAVIT_R_USAGE, "--plugin-path", "a path", "\"\"",
-                     "an empty plugin path");
+            complain(search, DAVIT_ERROR, DAVIT_R_USAGE, "--plugin-path", "a path",
+                     "\"\"", "an empty plugin path");
             continue;
         }
         path = g_canonicalize_filename(paths[i], NULL);
         if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
             if (!add_dir(search, path, RANK_OPTION))
-                complain(search, DAVIT_ERROR, DAVIT_R_IO_FAILED, path, "a readable directory",
-                         NULL, "the plugin directory cannot be read");
+                complain(search, DAVIT_ERROR, DAVIT_R_IO_FAILED, path,
+                         "a readable directory", NULL,
+                         "the plugin directory cannot be read");
         } else if (g_file_test(path, G_FILE_TEST_EXISTS)) {
             add_file(search, path, RANK_OPTION, true);
         } else {
             complain(search, DAVIT_ERROR, DAVIT_R_NOT_FOUND, path,
-                     "a directory or a plugin file", "nothing", "the plugin path does not exist");
+                     "a directory or a plugin file", "nothing",
+                     "the plugin path does not exist");
         }
     }
 }
@@ -148,12 +152,14 @@ static void search_env(Search *search)
                      davit_report_text(search->report, "\"%s\"", parts[i]),
                      "an empty or relative part would mean the current directory");
         else if (!add_dir(search, parts[i], RANK_ENV))
-            complain(search, DAVIT_WARNING, DAVIT_R_NOT_FOUND, parts[i], "a readable directory",
-                     NULL, "a part of DAVIT_PLUGIN_PATH cannot be read");
+            complain(search, DAVIT_WARNING, DAVIT_R_NOT_FOUND, parts[i],
+                     "a readable directory", NULL,
+                     "a part of DAVIT_PLUGIN_PATH cannot be read");
     }
 }
 
-/* A usual place, unless it is davit's own directory: that comes last, under its own name. */
+/* A usual place, unless it is davit's own directory: that comes last, under its own name.
+ */
 static void search_usual(Search *search, const char *dir, int rank)
 {
     g_autofree char *real = real_path(dir);
@@ -172,7 +178,8 @@ static void search_user(Search *search)
     search_usual(search, dir, RANK_USER);
 }
 
-/* The directory beside the object that this function is in: libdavit, wherever it lies. */
+/* The directory beside the object that this function is in: libdavit, wherever it lies.
+ */
 static char *find_builtin(void)
 {
     Dl_info info;

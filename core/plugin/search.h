@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which files are looked at, in which order. Never: the current directory, the directory of
- * the program, the model's directory, or any path named by a checkpoint.
+ * Which files are looked at, in which order. Never: the current directory, the directory
+ * of the program, the model's directory, or any path named by a checkpoint.
  *
  *   option   --plugin-path DIR or FILE          not when privileged; an error if missing
- *   env      DAVIT_PLUGIN_PATH, absolute parts  not when privileged; a bad part is an error
- *   user     $XDG_DATA_HOME/davit/plugins-1     not when privileged, not for root
+ *   env      DAVIT_PLUGIN_PATH, absolute parts  not when privileged; a bad part is an
+ * error user     $XDG_DATA_HOME/davit/plugins-1     not when privileged, not for root
  *   local    /usr/local/lib/davit/plugins-1
  *   builtin  <directory of libdavit>/davit/plugins-1
  *

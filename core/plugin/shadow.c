@@ -7,12 +7,13 @@
 static void shadow_component(DavitComponent *loser, const char *by, const char *why)
 {
     loser->state = DAVIT_STATE_SHADOWED;
-    davit_report_add(loser->records,
-                     &(DavitFinding){.code = DAVIT_R_SHADOWED,
-                                     .stage = "policy",
-                                     .subject = loser->id,
-                                     .found = davit_report_text(loser->records, "%s (%s)", by, why),
-                                     .message = "another file provides this component"});
+    davit_report_add(
+        loser->records,
+        &(DavitFinding){.code = DAVIT_R_SHADOWED,
+                        .stage = "policy",
+                        .subject = loser->id,
+                        .found = davit_report_text(loser->records, "%s (%s)", by, why),
+                        .message = "another file provides this component"});
 }
 
 /* ---- copies of one build ---- */
@@ -20,7 +21,8 @@ static void shadow_component(DavitComponent *loser, const char *by, const char *
 static bool same_build(const DavitPluginFile *a, const DavitPluginFile *b)
 {
     return a->build_id && g_strcmp0(a->build_id, b->build_id) == 0 && a->bundle_id &&
-           g_strcmp0(a->bundle_id, b->bundle_id) == 0 && g_strcmp0(a->version, b->version) == 0;
+           g_strcmp0(a->bundle_id, b->bundle_id) == 0 &&
+           g_strcmp0(a->version, b->version) == 0;
 }
 
 static void shadow_file(DavitPluginFile *copy, const DavitPluginFile *first)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The part of gate 4 that looks at all files together: who provides an id when several do.
+ * The part of gate 4 that looks at all files together: who provides an id when several
+ * do.
  */
 #ifndef DAVIT_PLUGIN_SHADOW_H
 #define DAVIT_PLUGIN_SHADOW_H

@@ -23,7 +23,8 @@ static void expect_code(const uint8_t *bytes, size_t n, uint32_t code)
     g_autoptr(DavitReport) report = davit_report_new();
 
     g_assert_null(read_copy(bytes, n, report));
-    g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==, davit_code_name(code));
+    g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==,
+                    davit_code_name(code));
     g_assert_cmpstr(davit_report_get(report, 0)->subject, ==, "x.so");
 }
 
@@ -132,7 +133,8 @@ static void truncated_file_is_refused(void)
 
         if (read_copy(bytes, cut, report))
             g_error("a file cut at %zu of %zu (%zu) is read", cut, n, end);
-        g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==, "truncated");
+        g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==,
+                        "truncated");
     }
     for (size_t cut = end; cut <= n; cut += step) {
         g_autoptr(DavitReport) report = davit_report_new();
@@ -181,7 +183,9 @@ static void other_files_are_refused(void)
     size_t n;
 
     expect_code((const uint8_t *)"", 0, DAVIT_R_TRUNCATED);
-    expect_code((const uint8_t *)"\x7f" "EL", 3, DAVIT_R_TRUNCATED);
+    expect_code((const uint8_t *)"\x7f"
+                                 "EL",
+                3, DAVIT_R_TRUNCATED);
     expect_code((const uint8_t *)"INPUT(libx.so)\n", 15, DAVIT_R_NOT_ELF);
     self = g_file_read_link("/proc/self/exe", NULL);
     g_assert_true(g_file_get_contents(self, &program, &n, NULL));

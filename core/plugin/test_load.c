@@ -50,7 +50,8 @@ static void broken_plugins_are_refused_by_code(void)
         {"stray_component", "manifest-mismatch", "validate", "bundle: components"},
         {"null_id", "missing-field", "validate", "bundle: component 0.id"},
         {"tiny_component", "bad-size", "validate", "bundle: component 0"},
-        {"short_component", "bad-size", "validate", "org.example.short_component: struct_size"},
+        {"short_component", "bad-size", "validate",
+         "org.example.short_component: struct_size"},
         {"capability_mismatch", "manifest-mismatch", "validate",
          "org.example.capability_mismatch: capability"},
         {"purposes_mismatch", "manifest-mismatch", "validate",
@@ -60,7 +61,8 @@ static void broken_plugins_are_refused_by_code(void)
         {"no_iface", "missing-field", "validate", "org.example.no_iface: iface"},
         {"no_destroy", "missing-field", "validate", "org.example.no_destroy: destroy"},
         {"null_slot", "missing-field", "validate", "org.example.null_slot: iface.open"},
-        {"short_iface", "bad-size", "validate", "org.example.short_iface: iface.struct_size"},
+        {"short_iface", "bad-size", "validate",
+         "org.example.short_iface: iface.struct_size"},
         {"start_fail", "driver-missing", "start", "libtoy-driver.so"},
         {"start_fail", "start-failed", "start", "org.example.bundle.start_fail"},
         {"no_reason", "no-reason", "start", NULL},
@@ -84,7 +86,8 @@ static void broken_plugins_are_refused_by_code(void)
         g_assert_cmpstr(r->stage, ==, cases[i].stage);
         if (cases[i].subject)
             g_assert_cmpstr(r->subject, ==, cases[i].subject);
-        g_assert_cmpstr(davit_state_name(any_component(registry, id)->state), ==, "refused");
+        g_assert_cmpstr(davit_state_name(any_component(registry, id)->state), ==,
+                        "refused");
         g_assert_null(davit_registry_find(registry, id));
     }
 }
@@ -96,7 +99,8 @@ static void core_symbol_gets_the_hint_about_suites(void)
     g_autofree char *path = fixture_path("undef_core");
     const davit_format_iface *iface;
 
-    g_assert_cmpint(use_from(path, FORMAT_ID("undef_core"), &registry, &iface, report), <, 0);
+    g_assert_cmpint(use_from(path, FORMAT_ID("undef_core"), &registry, &iface, report), <,
+                    0);
     g_assert_nonnull(strstr(record_of(report, "undefined-symbol")->hint, "suite"));
 }
 
@@ -110,10 +114,11 @@ static void second_try_gives_the_same_answer(void)
     void *self = NULL;
     DavitComponent *c;
 
-    g_assert_cmpint(use_from(path, FORMAT_ID("start_fail"), &registry, &iface, report), ==,
-                    DAVIT_E_IO);
+    g_assert_cmpint(use_from(path, FORMAT_ID("start_fail"), &registry, &iface, report),
+                    ==, DAVIT_E_IO);
     c = any_component(registry, FORMAT_ID("start_fail"));
-    g_assert_cmpint(davit_component_use(c, (const void **)&iface, &self, again), ==, DAVIT_E_IO);
+    g_assert_cmpint(davit_component_use(c, (const void **)&iface, &self, again), ==,
+                    DAVIT_E_IO);
     g_assert_cmpuint(davit_report_count(again), ==, davit_report_count(report));
 }
 
@@ -129,7 +134,8 @@ static void good_plugin_answers(void)
     davit_probe_in in = {.struct_size = sizeof in, .name = "x.toy"};
     DavitProbeFn probe;
 
-    g_assert_cmpint(use_from(path, FORMAT_ID("good"), &registry, &iface, report), ==, DAVIT_OK);
+    g_assert_cmpint(use_from(path, FORMAT_ID("good"), &registry, &iface, report), ==,
+                    DAVIT_OK);
     g_assert_nonnull(iface->open);
     probe = davit_component_probe(davit_registry_find(registry, FORMAT_ID("good")));
     g_assert_cmpint(probe(&in, &verdict, NULL), ==, DAVIT_OK);
@@ -144,8 +150,9 @@ static void longer_structs_of_a_newer_plugin_are_cut(void)
     g_autofree char *path = fixture_path("longer_structs");
     const davit_format_iface *iface = NULL;
 
-    g_assert_cmpint(use_from(path, FORMAT_ID("longer_structs"), &registry, &iface, report), ==,
-                    DAVIT_OK);
+    g_assert_cmpint(
+        use_from(path, FORMAT_ID("longer_structs"), &registry, &iface, report), ==,
+        DAVIT_OK);
     g_assert_cmpuint(iface->struct_size, >, sizeof(davit_format_iface));
 }
 
@@ -160,17 +167,19 @@ static void start_and_create_run_once_and_end(void)
         const void *table = NULL;
         int *self = NULL;
 
-        g_assert_cmpint(use_from(path, "org.example.multi.format", &registry, &iface, report),
-                        ==, DAVIT_OK);
+        g_assert_cmpint(
+            use_from(path, "org.example.multi.format", &registry, &iface, report), ==,
+            DAVIT_OK);
         for (int i = 0; i < 3; i++)
             g_assert_cmpint(davit_component_use(
                                 davit_registry_find(registry, "org.example.multi.format"),
                                 &table, (void **)&self, report),
                             ==, DAVIT_OK);
         g_assert_cmpint(*self, ==, 42);
-        g_assert_cmpint(davit_component_use(davit_registry_find(registry, "org.example.multi.tok"),
-                                            &table, (void **)&self, report),
-                        ==, DAVIT_OK);
+        g_assert_cmpint(
+            davit_component_use(davit_registry_find(registry, "org.example.multi.tok"),
+                                &table, (void **)&self, report),
+            ==, DAVIT_OK);
         g_assert_null(self);
         g_assert_nonnull(((const davit_tokenizer_iface *)table)->shapes);
     }
@@ -198,10 +207,11 @@ static void shadowed_and_disabled_say_why(void)
     g_assert_true(g_setenv("DAVIT_PLUGINS_DISABLE", "*", TRUE));
     registry = registry_over(path, report);
     g_unsetenv("DAVIT_PLUGINS_DISABLE");
-    g_assert_cmpint(davit_component_use(any_component(registry, FORMAT_ID("good")), &iface, &self,
-                                        report),
+    g_assert_cmpint(davit_component_use(any_component(registry, FORMAT_ID("good")),
+                                        &iface, &self, report),
                     ==, DAVIT_E_UNSUPPORTED);
-    g_assert_cmpstr(davit_code_name(davit_report_first_error(report, 0)->code), ==, "disabled");
+    g_assert_cmpstr(davit_code_name(davit_report_first_error(report, 0)->code), ==,
+                    "disabled");
 }
 
 /* ---- process state ---- */
@@ -233,9 +243,11 @@ static void side_effects_are_undone_and_named(void)
     struct sigaction action;
 
     umask(022);
-    g_assert_cmpint(use_from(path, FORMAT_ID("side"), &registry, &iface, report), ==, DAVIT_OK);
-    records = ((const DavitPluginFile *)g_ptr_array_index(davit_registry_files(registry), 0))
-                  ->records;
+    g_assert_cmpint(use_from(path, FORMAT_ID("side"), &registry, &iface, report), ==,
+                    DAVIT_OK);
+    records =
+        ((const DavitPluginFile *)g_ptr_array_index(davit_registry_files(registry), 0))
+            ->records;
     show_records(records);
     g_assert_cmpint(umask(022), ==, 022);
     after = g_get_current_dir();
@@ -261,7 +273,8 @@ static void thread_of_start_is_seen_and_joined(void)
     const davit_format_iface *iface = NULL;
     const DavitPluginFile *file;
 
-    g_assert_cmpint(use_from(path, FORMAT_ID("thread"), &registry, &iface, report), ==, DAVIT_OK);
+    g_assert_cmpint(use_from(path, FORMAT_ID("thread"), &registry, &iface, report), ==,
+                    DAVIT_OK);
     file = g_ptr_array_index(davit_registry_files(registry), 0);
     g_assert_cmpstr(record_of(file->records, "side-effect")->subject, ==, "threads");
 }
@@ -276,8 +289,8 @@ static void file_that_changes_after_the_check_is_not_loaded(void)
     void *self = NULL;
 
     scratch_add(dir, "newer", "a.so");
-    g_assert_cmpint(davit_component_use(davit_registry_find(registry, FORMAT_ID("good")), &iface,
-                                        &self, report),
+    g_assert_cmpint(davit_component_use(davit_registry_find(registry, FORMAT_ID("good")),
+                                        &iface, &self, report),
                     ==, DAVIT_E_IO);
     g_assert_nonnull(record_of(report, "file-changed"));
     scratch_free(dir);
@@ -326,7 +339,8 @@ int main(int argc, char **argv)
     g_test_add_func("/load/disabled", shadowed_and_disabled_say_why);
     g_test_add_func("/load/side_effects", side_effects_are_undone_and_named);
     g_test_add_func("/load/thread", thread_of_start_is_seen_and_joined);
-    g_test_add_func("/load/file_changed", file_that_changes_after_the_check_is_not_loaded);
+    g_test_add_func("/load/file_changed",
+                    file_that_changes_after_the_check_is_not_loaded);
     g_test_add_func("/load/threads", many_threads_use_one_component);
     return g_test_run();
 }

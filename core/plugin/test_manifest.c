@@ -5,15 +5,15 @@
 
 #include "plugin/registry.h"
 
-#define BUNDLE                                                                            \
-    "{\"schema\":\"davit-plugin/1\",\"id\":\"org.x\",\"name\":\"X\",\"vendor\":\"\","     \
-    "\"version\":\"1.0.0\",\"license\":\"MIT\",\"abi_major\":1,\"abi_minor\":0,"          \
+#define BUNDLE                                                                           \
+    "{\"schema\":\"davit-plugin/1\",\"id\":\"org.x\",\"name\":\"X\",\"vendor\":\"\","    \
+    "\"version\":\"1.0.0\",\"license\":\"MIT\",\"abi_major\":1,\"abi_minor\":0,"         \
     "\"min_host_minor\":0,\"build\":\"arch=x86_64\"}"
-#define COMPONENT                                                                         \
-    "{\"id\":\"org.x.f\",\"kind\":\"format\",\"kind_abi\":\"1.0\",\"priority\":50,"       \
+#define COMPONENT                                                                        \
+    "{\"id\":\"org.x.f\",\"kind\":\"format\",\"kind_abi\":\"1.0\",\"priority\":50,"      \
     "\"capability\":\"ext=x\",\"purposes\":\"DAVIT_INSPECT | DAVIT_MAP\"}"
-#define REFUSAL                                                                           \
-    "{\"id\":\"org.x.f\",\"purposes\":\"DAVIT_MAP\",\"code\":\"DAVIT_R_OP_MISSING\","     \
+#define REFUSAL                                                                          \
+    "{\"id\":\"org.x.f\",\"purposes\":\"DAVIT_MAP\",\"code\":\"DAVIT_R_OP_MISSING\","    \
     "\"subject\":\"s\",\"message\":\"m\",\"hint\":\"h\"}"
 
 typedef struct Note {
@@ -27,7 +27,8 @@ static DavitManifest *read_notes(const Note *notes, DavitReport *report)
     g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof(DavitElfNote));
 
     for (; notes->type; notes++) {
-        const DavitElfNote note = {notes->type, (uint32_t)strlen(notes->text), notes->text};
+        const DavitElfNote note = {notes->type, (uint32_t)strlen(notes->text),
+                                   notes->text};
 
         g_array_append_val(list, note);
     }
@@ -192,7 +193,8 @@ static void purposes_are_read_as_c_text(void)
     g_assert_cmpuint(p, ==, 3);
     g_assert_true(davit_purposes_parse("0", &p));
     g_assert_cmpuint(p, ==, 0);
-    g_assert_true(davit_purposes_parse("DAVIT_RUN | DAVIT_TRAIN", &p)); /* a newer SDK's */
+    g_assert_true(
+        davit_purposes_parse("DAVIT_RUN | DAVIT_TRAIN", &p)); /* a newer SDK's */
     g_assert_cmpuint(p, ==, 8);
     g_assert_false(davit_purposes_parse("", &p));
     g_assert_false(davit_purposes_parse("DAVIT_RUN |", &p));
@@ -231,7 +233,8 @@ int main(int argc, char **argv)
     g_test_add_func("/manifest/absent_notes", absent_notes_are_named);
     g_test_add_func("/manifest/broken_json", broken_json_is_refused);
     g_test_add_func("/manifest/wrong_members", wrong_members_are_named);
-    g_test_add_func("/manifest/refusal_without_component", refusal_without_component_is_refused);
+    g_test_add_func("/manifest/refusal_without_component",
+                    refusal_without_component_is_refused);
     g_test_add_func("/manifest/too_large", large_manifest_is_refused);
     g_test_add_func("/manifest/all_findings", all_findings_are_reported);
     g_test_add_func("/manifest/purposes", purposes_are_read_as_c_text);

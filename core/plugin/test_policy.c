@@ -10,9 +10,9 @@ static void versions_follow_semver(void)
 {
     /* ascending; the last example is SemVer's own */
     static const char *const order[] = {
-        "",           "nonsense",   "0.9",          "1.0.0-alpha", "1.0.0-alpha.1",
-        "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0",
-        "1.2.9",      "1.10.0",     "2.0.0",
+        "",           "nonsense",     "0.9",           "1.0.0-alpha", "1.0.0-alpha.1",
+        "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",  "1.0.0",
+        "1.2.9",      "1.10.0",       "2.0.0",
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
@@ -30,7 +30,8 @@ static void versions_follow_semver(void)
 static bool fits(DavitKind kind, uint32_t major, uint32_t minor, uint32_t min_minor)
 {
     g_autoptr(DavitReport) report = davit_report_new();
-    const bool ok = !davit_kind_check(kind, major, minor, min_minor, "x", "policy", report);
+    const bool ok =
+        !davit_kind_check(kind, major, minor, min_minor, "x", "policy", report);
 
     g_assert_cmpint(davit_report_count(report), ==, ok ? 0 : 1);
     if (!ok)
@@ -41,11 +42,13 @@ static bool fits(DavitKind kind, uint32_t major, uint32_t minor, uint32_t min_mi
 static void kind_versions_fit_or_not(void)
 {
     g_assert_true(fits(DAVIT_KIND_ID_FORMAT, 1, 0, 0));
-    g_assert_true(fits(DAVIT_KIND_ID_FORMAT, 1, 7, 0)); /* newer, lives with older hosts */
+    g_assert_true(
+        fits(DAVIT_KIND_ID_FORMAT, 1, 7, 0)); /* newer, lives with older hosts */
     g_assert_false(fits(DAVIT_KIND_ID_FORMAT, 1, 7, 7));
     g_assert_false(fits(DAVIT_KIND_ID_FORMAT, 2, 0, 0));
     g_assert_false(fits(DAVIT_KIND_ID_FORMAT, 0, 0, 0));
-    g_assert_true(fits(DAVIT_KIND_ID_QUANT, 0, davit_kind_info(DAVIT_KIND_ID_QUANT)->minor, 0));
+    g_assert_true(
+        fits(DAVIT_KIND_ID_QUANT, 0, davit_kind_info(DAVIT_KIND_ID_QUANT)->minor, 0));
     g_assert_false(fits(DAVIT_KIND_ID_QUANT, 0, 77, 0));
     g_assert_false(fits(DAVIT_KIND_ID_QUANT, 1, 0, 0));
 }
@@ -93,11 +96,12 @@ static void loader_errors_are_understood(void)
     expect_dl("/p/x.so: undefined symbol: bar, version V1", "undefined-symbol", "bar");
     expect_dl("liby.so.1: cannot open shared object file: No such file or directory",
               "missing-dep", "liby.so.1");
-    expect_dl("/p/x.so: cannot open shared object file: Permission denied", "dlopen-failed",
-              "/p/x.so");
+    expect_dl("/p/x.so: cannot open shared object file: Permission denied",
+              "dlopen-failed", "/p/x.so");
     expect_dl("/lib/libc.so.6: version `GLIBC_2.99' not found (required by /p/x.so)",
               "missing-dep", "GLIBC_2.99");
-    expect_dl("/p/x.so: cannot allocate memory in static TLS block", "static-tls", "/p/x.so");
+    expect_dl("/p/x.so: cannot allocate memory in static TLS block", "static-tls",
+              "/p/x.so");
     expect_dl("/p/x.so: something new", "dlopen-failed", "/p/x.so");
     expect_dl(NULL, "dlopen-failed", "/p/x.so");
 }

@@ -14,18 +14,24 @@ static void files_are_refused_by_code(void)
     static const struct {
         const char *fixture, *code, *stage;
     } cases[] = {
-        {"abi_major", "abi-major", "policy"},        {"bad_json", "bad-manifest", "manifest"},
-        {"build_fact", "build-fact", "policy"},      {"future_minor", "host-too-old", "policy"},
-        {"no_note", "no-manifest", "manifest"},      {"no_entry", "no-entry", "manifest"},
-        {"execstack", "exec-stack", "file"},         {"runpath_relative", "bad-runpath", "file"},
-        {"runpath_empty", "bad-runpath", "file"},    {"tls2k", "static-tls", "file"},
+        {"abi_major", "abi-major", "policy"},
+        {"bad_json", "bad-manifest", "manifest"},
+        {"build_fact", "build-fact", "policy"},
+        {"future_minor", "host-too-old", "policy"},
+        {"no_note", "no-manifest", "manifest"},
+        {"no_entry", "no-entry", "manifest"},
+        {"execstack", "exec-stack", "file"},
+        {"runpath_relative", "bad-runpath", "file"},
+        {"runpath_empty", "bad-runpath", "file"},
+        {"tls2k", "static-tls", "file"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
         g_autofree char *path = fixture_path(cases[i].fixture);
         g_autoptr(DavitRegistry) registry = registry_over(path, report);
-        const DavitPluginFile *file = g_ptr_array_index(davit_registry_files(registry), 0);
+        const DavitPluginFile *file =
+            g_ptr_array_index(davit_registry_files(registry), 0);
         const DavitRecord *r = record_of(file->records, cases[i].code);
 
         g_test_message("%s", cases[i].fixture);
@@ -85,10 +91,10 @@ static void kind_mismatch_names_both_numbers_and_who_acts(void)
     g_autoptr(DavitReport) report = davit_report_new();
     g_autofree char *path = fixture_path("kind_version");
     g_autoptr(DavitRegistry) registry = registry_over(path, report);
-    const DavitRecord *newer =
-        record_of(any_component(registry, "org.example.kv.newer")->records, "kind-version");
-    const DavitRecord *older =
-        record_of(any_component(registry, "org.example.kv.older")->records, "kind-version");
+    const DavitRecord *newer = record_of(
+        any_component(registry, "org.example.kv.newer")->records, "kind-version");
+    const DavitRecord *older = record_of(
+        any_component(registry, "org.example.kv.older")->records, "kind-version");
 
     g_assert_cmpstr(newer->found, ==, "quant 0.9");
     g_assert_true(g_str_has_prefix(newer->expected, "quant 0."));
@@ -107,8 +113,9 @@ static void two_components_of_one_id_are_refused(void)
     g_assert_cmpuint(all->len, ==, 2);
     g_assert_null(davit_registry_find(registry, "org.example.twice"));
     for (size_t i = 0; i < all->len; i++)
-        g_assert_nonnull(record_of(((const DavitComponent *)g_ptr_array_index(all, i))->records,
-                                   "duplicate-id"));
+        g_assert_nonnull(
+            record_of(((const DavitComponent *)g_ptr_array_index(all, i))->records,
+                      "duplicate-id"));
 }
 
 static void refusals_take_purposes_away(void)
@@ -234,7 +241,8 @@ static void only_so_files_of_one_level_are_seen_in_order(void)
     g_assert_cmpstr(((DavitPluginFile *)g_ptr_array_index(files, 1))->path, ==, b);
     g_assert_false(((DavitPluginFile *)g_ptr_array_index(files, 2))->is_plugin);
     g_assert_cmpuint(
-        davit_report_count(((DavitPluginFile *)g_ptr_array_index(files, 2))->records), ==, 0);
+        davit_report_count(((DavitPluginFile *)g_ptr_array_index(files, 2))->records), ==,
+        0);
     g_assert_nonnull(record_of(((DavitPluginFile *)g_ptr_array_index(files, 3))->records,
                                "not-regular"));
     g_assert_cmpuint(davit_registry_components(registry)->len, ==, 2);
@@ -320,7 +328,8 @@ static void earlier_tier_wins_over_version(void)
     const char *paths[] = {dir, NULL};
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitRegistry) registry = davit_registry_open(
-        &(DavitRegistryOptions){.plugin_paths = paths, .builtin_dir = own, .only_paths = true},
+        &(DavitRegistryOptions){
+            .plugin_paths = paths, .builtin_dir = own, .only_paths = true},
         report);
 
     expect_shadowed(registry, older, newer, "earlier tier");
@@ -339,9 +348,10 @@ static void own_ids_load_from_own_directory_only(void)
     const DavitPluginFile *file;
 
     scratch_add(own, "reserved", "a.so");
-    registry = davit_registry_open(
-        &(DavitRegistryOptions){.plugin_paths = paths, .builtin_dir = own, .only_paths = true},
-        report);
+    registry = davit_registry_open(&(DavitRegistryOptions){.plugin_paths = paths,
+                                                           .builtin_dir = own,
+                                                           .only_paths = true},
+                                   report);
     file = g_ptr_array_index(davit_registry_files(registry), 0);
     g_assert_cmpuint(davit_registry_files(registry)->len, ==, 1);
     g_assert_cmpuint(file->aliases->len, ==, 0);
@@ -434,7 +444,8 @@ static void expect_filtered(const char *variable, const char *value, bool is_on)
     g_assert_cmpstr(davit_state_name(c->state), ==, is_on ? "ok" : "disabled");
     g_assert_true((davit_registry_find(registry, c->id) != NULL) == is_on);
     if (!is_on)
-        g_assert_true(g_str_has_prefix(record_of(c->records, "disabled")->found, variable));
+        g_assert_true(
+            g_str_has_prefix(record_of(c->records, "disabled")->found, variable));
 }
 
 static void environment_filters_by_glob(void)
@@ -452,7 +463,8 @@ int main(int argc, char **argv)
     g_unsetenv("DAVIT_PLUGIN_PATH");
     g_test_add_func("/registry/file_codes", files_are_refused_by_code);
     g_test_add_func("/registry/component_codes", components_are_judged_alone);
-    g_test_add_func("/registry/kind_version", kind_mismatch_names_both_numbers_and_who_acts);
+    g_test_add_func("/registry/kind_version",
+                    kind_mismatch_names_both_numbers_and_who_acts);
     g_test_add_func("/registry/dup_inside", two_components_of_one_id_are_refused);
     g_test_add_func("/registry/partial", refusals_take_purposes_away);
     g_test_add_func("/registry/facts", manifest_facts_are_listed);
@@ -468,7 +480,8 @@ int main(int argc, char **argv)
     g_test_add_func("/registry/order", candidates_come_in_one_order);
     g_test_add_func("/registry/absent_path", absent_path_is_an_error);
     g_test_add_func("/registry/named_library", named_library_is_an_error);
-    g_test_add_func("/registry/environment/path", environment_brings_absolute_directories_only);
+    g_test_add_func("/registry/environment/path",
+                    environment_brings_absolute_directories_only);
     g_test_add_func("/registry/environment/filter", environment_filters_by_glob);
     return g_test_run();
 }

@@ -148,7 +148,7 @@ static void foreign_child_of_sticky_is_refused(Place *p, gconstpointer data)
     expect(p->file, NULL, "perm-writable", p->dir);
 }
 
-#define ADD(path, test)                                                                   \
+#define ADD(path, test)                                                                  \
     g_test_add("/trust/" path, Place, NULL, place_set_up, test, place_tear_down)
 
 int main(int argc, char **argv)

@@ -22,12 +22,13 @@ static int32_t refuse(DavitReport *report, uint32_t code, const char *path,
 
 static int32_t io_failed(DavitReport *report, const char *path, int error)
 {
-    return davit_report_add(report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
-                                                    .status = DAVIT_E_IO,
-                                                    .stage = "file",
-                                                    .subject = path,
-                                                    .found = g_strerror(error),
-                                                    .message = "the file cannot be looked at"});
+    return davit_report_add(report,
+                            &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                            .status = DAVIT_E_IO,
+                                            .stage = "file",
+                                            .subject = path,
+                                            .found = g_strerror(error),
+                                            .message = "the file cannot be looked at"});
 }
 
 static bool is_ours(const struct stat *st)
@@ -38,13 +39,14 @@ static bool is_ours(const struct stat *st)
 /* Can somebody else than the owner change it, by the mode bits? */
 static bool others_can_write(const struct stat *st)
 {
-    return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid);
+    return (st->st_mode & S_IWOTH) ||
+           ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid);
 }
 
-static int32_t refuse_writable(DavitReport *report, const char *path, const struct stat *st)
+static int32_t refuse_writable(DavitReport *report, const char *path,
+                               const struct stat *st)
 {
-    return refuse(report, DAVIT_R_PERM_WRITABLE, path,
-                  "not writable by group or others",
+    return refuse(report, DAVIT_R_PERM_WRITABLE, path, "not writable by group or others",
                   davit_report_text(report, "mode %04o, owner %u, group %u",
                                     (unsigned)(st->st_mode & 07777), (unsigned)st->st_uid,
                                     (unsigned)st->st_gid),
@@ -52,7 +54,8 @@ static int32_t refuse_writable(DavitReport *report, const char *path, const stru
 }
 
 /* Check the directories above @path, nearest first. @child is the stat of @path. */
-static int32_t check_parents(const char *path, const struct stat *child, DavitReport *report)
+static int32_t check_parents(const char *path, const struct stat *child,
+                             DavitReport *report)
 {
     g_autofree char *dir = g_path_get_dirname(path);
     struct stat below = *child;
@@ -101,7 +104,8 @@ static bool is_below(const char *path, const char *const *dirs)
     for (size_t i = 0; dirs && dirs[i]; i++) {
         const size_t n = strlen(dirs[i]);
 
-        if (strncmp(path, dirs[i], n) == 0 && (path[n] == '/' || (n && dirs[i][n - 1] == '/')))
+        if (strncmp(path, dirs[i], n) == 0 &&
+            (path[n] == '/' || (n && dirs[i][n - 1] == '/')))
             return true;
     }
     return false;

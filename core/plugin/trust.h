@@ -4,12 +4,12 @@
  *
  *   file    regular after realpath; owned by root or the effective user (by root alone if
  *           that is root); not writable by group or others
- *   parents of the file, and of every link on the way named: not writable by group or others.
- *           A sticky directory (/tmp) is fine if root or the effective user owns it and what
- *           it holds on this path: nobody else can replace that.
+ *   parents of the file, and of every link on the way named: not writable by group or
+ * others. A sticky directory (/tmp) is fine if root or the effective user owns it and
+ * what it holds on this path: nobody else can replace that.
  *
- * Writable by the group is fine where the group is the owner's private one (same number, as
- * Debian and Ubuntu give it): with their umask 002 every build tree looks like that.
+ * Writable by the group is fine where the group is the owner's private one (same number,
+ * as Debian and Ubuntu give it): with their umask 002 every build tree looks like that.
  */
 #ifndef DAVIT_PLUGIN_TRUST_H
 #define DAVIT_PLUGIN_TRUST_H

@@ -16,7 +16,7 @@
 typedef struct Check {
     const char *what; /* "bundle", component id */
     DavitReport *records;
-    int32_t status;   /* negative after the first finding */
+    int32_t status; /* negative after the first finding */
 } Check;
 
 static void refuse(Check *check, uint32_t code, const char *field, const char *expected,
@@ -24,14 +24,15 @@ static void refuse(Check *check, uint32_t code, const char *field, const char *e
 {
     check->status = davit_report_add(
         check->records,
-        &(DavitFinding){.code = code,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .stage = "validate",
-                        .subject = davit_report_text(check->records, "%s: %s", check->what, field),
-                        .expected = expected,
-                        .found = found,
-                        .message = message,
-                        .hint = "the plugin's author must fix and rebuild it"});
+        &(DavitFinding){
+            .code = code,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "validate",
+            .subject = davit_report_text(check->records, "%s: %s", check->what, field),
+            .expected = expected,
+            .found = found,
+            .message = message,
+            .hint = "the plugin's author must fix and rebuild it"});
 }
 
 static void require(Check *check, const char *field, bool is_there)
@@ -41,7 +42,8 @@ static void require(Check *check, const char *field, bool is_there)
                "a required field is absent");
 }
 
-static void agree_text(Check *check, const char *field, const char *manifest, const char *desc)
+static void agree_text(Check *check, const char *field, const char *manifest,
+                       const char *desc)
 {
     if (desc && g_strcmp0(manifest, desc) != 0)
         refuse(check, DAVIT_R_MANIFEST_MISMATCH, field,
@@ -50,7 +52,8 @@ static void agree_text(Check *check, const char *field, const char *manifest, co
                "the descriptor says something else than the manifest");
 }
 
-static void agree_number(Check *check, const char *field, uint64_t manifest, uint64_t desc)
+static void agree_number(Check *check, const char *field, uint64_t manifest,
+                         uint64_t desc)
 {
     if (manifest != desc)
         refuse(check, DAVIT_R_MANIFEST_MISMATCH, field,
@@ -99,12 +102,14 @@ static void check_agreement(Check *check, const davit_component *desc,
     agree_number(check, "kind_major", m->kind_major, desc->kind_major);
     agree_number(check, "kind_minor", m->kind_minor, desc->kind_minor);
     agree_text(check, "capability", m->capability, desc->capability);
-    agree_number(check, "purposes", m->purposes & ALL_PURPOSES, desc->purposes & ALL_PURPOSES);
+    agree_number(check, "purposes", m->purposes & ALL_PURPOSES,
+                 desc->purposes & ALL_PURPOSES);
     agree_number(check, "priority", (uint64_t)m->priority, (uint64_t)desc->priority);
     agree_number(check, "refuses", m->refusals->len, count_refuses(desc));
 }
 
-static void check_fields(Check *check, const davit_component *desc, const DavitKindInfo *info)
+static void check_fields(Check *check, const davit_component *desc,
+                         const DavitKindInfo *info)
 {
     require(check, "kind", desc->kind != NULL);
     require(check, "capability", desc->capability != NULL);
@@ -127,7 +132,8 @@ static void take_iface(Check *check, DavitComponentLoad *load, const DavitKindIn
 
         memcpy(&slot, copy + info->required[i].off, sizeof slot);
         if (!slot)
-            require(check, davit_report_text(check->records, "iface.%s", info->required[i].name),
+            require(check,
+                    davit_report_text(check->records, "iface.%s", info->required[i].name),
                     false);
     }
     load->iface = g_steal_pointer(&copy);
@@ -174,7 +180,8 @@ static const char *component_id(Check *check, const davit_component *theirs, siz
 {
     const char *where = davit_report_text(check->records, "component %zu", index);
 
-    if (theirs->struct_size < DAVIT_END(davit_component, id) || theirs->struct_size > MAX_STRUCT) {
+    if (theirs->struct_size < DAVIT_END(davit_component, id) ||
+        theirs->struct_size > MAX_STRUCT) {
         refuse(check, DAVIT_R_BAD_SIZE, where,
                davit_report_text(check->records, "%zu to %d bytes",
                                  DAVIT_END(davit_component, iface), MAX_STRUCT),
@@ -226,8 +233,9 @@ static void refuse_absent(DavitPluginFile *file)
 
         if (!davit_component_usable(c) || c->load->has_desc)
             continue;
-        refuse(&check, DAVIT_R_MANIFEST_MISMATCH, "components", "this component (manifest)",
-               "no such component (descriptor)", "the descriptor lacks a component");
+        refuse(&check, DAVIT_R_MANIFEST_MISMATCH, "components",
+               "this component (manifest)", "no such component (descriptor)",
+               "the descriptor lacks a component");
         c->state = DAVIT_STATE_REFUSED;
     }
 }

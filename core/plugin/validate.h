@@ -7,10 +7,10 @@
 
 #include "plugin/registry_private.h"
 
-/* Fill file->load->bundle and, for each component, desc and iface. A component that fails is
- * REFUSED alone, with its records. Returns: DAVIT_OK, or DAVIT_E_UNSUPPORTED if the file as a
- * whole is refused, with records in file->records.
- * Codes: bad-magic bad-size missing-field manifest-mismatch kind-version. */
+/* Fill file->load->bundle and, for each component, desc and iface. A component that fails
+ * is REFUSED alone, with its records. Returns: DAVIT_OK, or DAVIT_E_UNSUPPORTED if the
+ * file as a whole is refused, with records in file->records. Codes: bad-magic bad-size
+ * missing-field manifest-mismatch kind-version. */
 int32_t davit_validate_bundle(DavitPluginFile *file, const davit_bundle *theirs);
 
 #endif

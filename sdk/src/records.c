@@ -2,8 +2,8 @@
  * Verdicts and refusal records for plugins. */
 #include <davit/help/records.h>
 
-static int32_t give(davit_verdict *out, uint32_t verdict, uint32_t score, uint64_t purposes,
-                    uint64_t flags)
+static int32_t give(davit_verdict *out, uint32_t verdict, uint32_t score,
+                    uint64_t purposes, uint64_t flags)
 {
     out->verdict = verdict;
     out->score = score;

@@ -13,8 +13,8 @@ typedef struct LayoutRow {
     const char *header; /* "davit/plugin.h" */
     const char *type;   /* "davit_bundle" */
     const char *field;
-    size_t off;         /* bytes from the start of the struct */
-    size_t size;        /* bytes of the field */
+    size_t off;  /* bytes from the start of the struct */
+    size_t size; /* bytes of the field */
 } LayoutRow;
 
 extern const LayoutRow layout_rows[]; /* by header, struct and field in source order */

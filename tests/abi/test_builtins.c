@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every plugin that davit ships goes through the door of strangers: listed without findings,
- * loaded and created without side effects, and gone again. */
+ * Every plugin that davit ships goes through the door of strangers: listed without
+ * findings, loaded and created without side effects, and gone again. */
 #include "plugin/registry.h"
 
 static DavitRegistry *open_builtins(DavitReport *report)
 {
     return davit_registry_open(
-        &(DavitRegistryOptions){.builtin_dir = DAVIT_PLUGIN_DIR, .only_paths = true}, report);
+        &(DavitRegistryOptions){.builtin_dir = DAVIT_PLUGIN_DIR, .only_paths = true},
+        report);
 }
 
 static void show(const DavitReport *report)

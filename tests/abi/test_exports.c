@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every plugin that is built exports one symbol, needs no symbol of the core by its libraries,
- * and passes the static gates. Arguments: the files. */
+ * Every plugin that is built exports one symbol, needs no symbol of the core by its
+ * libraries, and passes the static gates. Arguments: the files. */
 #include "plugin/elf.h"
 
 #include <string.h>

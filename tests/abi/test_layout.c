@@ -5,8 +5,8 @@
  *   test_layout --print    write what layout-v1.txt should be
  *
  * Rules. Frozen headers (1.x): a line never changes or goes away, new ones come after the
- * last of their struct or with a new struct. Headers of 0.x kinds: lines may change, but only
- * together with the kind's version, which the section's head states. */
+ * last of their struct or with a new struct. Headers of 0.x kinds: lines may change, but
+ * only together with the kind's version, which the section's head states. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +25,9 @@ typedef struct Version {
 } Version;
 
 static const Version versions[] = {
-    {"davit/arch.h", DAVIT_KIND_ARCH},       {"davit/comm.h", DAVIT_KIND_COMM},
-    {"davit/format.h", DAVIT_KIND_FORMAT},   {"davit/kernels.h", DAVIT_KIND_KERNELS},
-    {"davit/ops.h", DAVIT_KIND_KERNELS},     {"davit/quant.h", DAVIT_KIND_QUANT},
+    {"davit/arch.h", DAVIT_KIND_ARCH},           {"davit/comm.h", DAVIT_KIND_COMM},
+    {"davit/format.h", DAVIT_KIND_FORMAT},       {"davit/kernels.h", DAVIT_KIND_KERNELS},
+    {"davit/ops.h", DAVIT_KIND_KERNELS},         {"davit/quant.h", DAVIT_KIND_QUANT},
     {"davit/tokenizer.h", DAVIT_KIND_TOKENIZER},
 };
 
@@ -54,11 +54,11 @@ static GPtrArray *lines_now(void)
             const Version v = version_of(row->header);
 
             header = row->header;
-            g_ptr_array_add(lines, g_strdup_printf("# %s %s %u.%u", header, v.name, v.major,
-                                                   v.minor));
+            g_ptr_array_add(lines, g_strdup_printf("# %s %s %u.%u", header, v.name,
+                                                   v.major, v.minor));
         }
-        g_ptr_array_add(lines, g_strdup_printf("%s %s %zu %zu", row->type, row->field, row->off,
-                                               row->size));
+        g_ptr_array_add(lines, g_strdup_printf("%s %s %zu %zu", row->type, row->field,
+                                               row->off, row->size));
     }
     return lines;
 }
@@ -87,7 +87,8 @@ static long find_line(const GPtrArray *lines, const char *line)
 {
     guint at;
 
-    return g_ptr_array_find_with_equal_func((GPtrArray *)(uintptr_t)lines, line, g_str_equal, &at)
+    return g_ptr_array_find_with_equal_func((GPtrArray *)(uintptr_t)lines, line,
+                                            g_str_equal, &at)
                ? (long)at
                : -1;
 }
@@ -106,8 +107,8 @@ static bool is_draft(const char *head)
     return strstr(head, " 0.") != NULL;
 }
 
-/* Every committed line is still there, and in a frozen section right after the line that it
- * followed: nothing was put in between. */
+/* Every committed line is still there, and in a frozen section right after the line that
+ * it followed: nothing was put in between. */
 static void committed_lines_reappear(void)
 {
     g_autoptr(GPtrArray) now = lines_now();
@@ -126,13 +127,15 @@ static void committed_lines_reappear(void)
         } else if (at < 0) {
             fail_with("a committed field moved, changed its size or is gone", before[i]);
         } else if (i > 0 && same_struct(before[i], before[i - 1]) &&
-                   (at == 0 || strcmp(g_ptr_array_index(now, at - 1), before[i - 1]) != 0)) {
+                   (at == 0 ||
+                    strcmp(g_ptr_array_index(now, at - 1), before[i - 1]) != 0)) {
             fail_with("a field was put before", before[i]);
         }
     }
 }
 
-/* A new field of a 0.x header without a new version would be loaded by hosts that lack it. */
+/* A new field of a 0.x header without a new version would be loaded by hosts that lack
+ * it. */
 static void drafts_do_not_grow_silently(void)
 {
     g_autoptr(GPtrArray) now = lines_now();

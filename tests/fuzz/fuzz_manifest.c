@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Manifest notes through gate 3 and policy. Input: one note a line, the first byte of a line
- * is the note's type ('1' bundle, '2' component, '3' refusal), the rest its text. */
+ * Manifest notes through gate 3 and policy. Input: one note a line, the first byte of a
+ * line is the note's type ('1' bundle, '2' component, '3' refusal), the rest its text. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests: paths of the built fixture plugins, scratch directories, registries over them. */
+ * For tests: paths of the built fixture plugins, scratch directories, registries over
+ * them. */
 #ifndef TEST_PLUGINS_FIXTURE_H
 #define TEST_PLUGINS_FIXTURE_H
 
@@ -49,7 +50,8 @@ static inline void scratch_free(char *dir)
     while (handle && (name = g_dir_read_name(handle))) {
         g_autofree char *path = g_build_filename(dir, name, NULL);
 
-        if (g_file_test(path, G_FILE_TEST_IS_DIR) && !g_file_test(path, G_FILE_TEST_IS_SYMLINK)) {
+        if (g_file_test(path, G_FILE_TEST_IS_DIR) &&
+            !g_file_test(path, G_FILE_TEST_IS_SYMLINK)) {
             GDir *inner = g_dir_open(path, 0, NULL);
 
             while (inner && (name = g_dir_read_name(inner))) {
@@ -69,12 +71,14 @@ static inline void scratch_free(char *dir)
 }
 
 /* Write @bytes as @dir/@name with mode 0644. Returns: (owned) the path. */
-static inline char *scratch_write(const char *dir, const char *name, const void *bytes, size_t n)
+static inline char *scratch_write(const char *dir, const char *name, const void *bytes,
+                                  size_t n)
 {
     char *path = g_build_filename(dir, name, NULL);
     g_autoptr(GError) error = NULL;
 
-    g_file_set_contents_full(path, bytes, (gssize)n, G_FILE_SET_CONTENTS_NONE, 0644, &error);
+    g_file_set_contents_full(path, bytes, (gssize)n, G_FILE_SET_CONTENTS_NONE, 0644,
+                             &error);
     g_assert_no_error(error);
     g_assert_cmpint(g_chmod(path, 0644), ==, 0);
     return path;
@@ -100,8 +104,8 @@ static inline DavitRegistry *registry_over(const char *path, DavitReport *report
 {
     const char *paths[] = {path, NULL};
 
-    return davit_registry_open(&(DavitRegistryOptions){.plugin_paths = paths, .only_paths = true},
-                               report);
+    return davit_registry_open(
+        &(DavitRegistryOptions){.plugin_paths = paths, .only_paths = true}, report);
 }
 
 /* (borrowed) the component @id in whatever state, or NULL. */

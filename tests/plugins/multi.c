@@ -52,5 +52,5 @@ DAVIT_COMPONENT(multi_format, DAVIT_KIND_FORMAT, "org.example.multi.format", "ex
                 .destroy = multi_destroy, .iface = &toy_format);
 DAVIT_COMPONENT(multi_tok, DAVIT_KIND_TOKENIZER, "org.example.multi.tok", "pretok=none",
                 DAVIT_CONVERT | DAVIT_RUN, 50, .iface = &tokenizer);
-DAVIT_PLUGIN_START("org.example.bundle.multi", "Multi", "Example", "0.1.0", "MIT", multi_start,
-                   multi_quiesce, &multi_format, &multi_tok);
+DAVIT_PLUGIN_START("org.example.bundle.multi", "Multi", "Example", "0.1.0", "MIT",
+                   multi_start, multi_quiesce, &multi_format, &multi_tok);

@@ -14,7 +14,8 @@ static void *wait_for_end(void *arg)
     return NULL;
 }
 
-static int32_t thread_begin(const davit_host *host, void **out_ctx, const davit_sink *sink)
+static int32_t thread_begin(const davit_host *host, void **out_ctx,
+                            const davit_sink *sink)
 {
     (void)host;
     (void)sink;
@@ -29,7 +30,7 @@ static void thread_quiesce(void *ctx)
     pthread_join(thread, NULL);
 }
 
-DAVIT_COMPONENT(toy, DAVIT_KIND_FORMAT, "org.example.thread", "ext=toy", DAVIT_INSPECT, 50,
-                .probe = toy_probe, .iface = &toy_format);
-DAVIT_PLUGIN_START("org.example.bundle.thread", "Thread", "Example", "1.0.0", "MIT", thread_begin,
-                   thread_quiesce, &toy);
+DAVIT_COMPONENT(toy, DAVIT_KIND_FORMAT, "org.example.thread", "ext=toy", DAVIT_INSPECT,
+                50, .probe = toy_probe, .iface = &toy_format);
+DAVIT_PLUGIN_START("org.example.bundle.thread", "Thread", "Example", "1.0.0", "MIT",
+                   thread_begin, thread_quiesce, &toy);

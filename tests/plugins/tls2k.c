@@ -4,7 +4,8 @@
 
 static __thread volatile char big[2048] __attribute__((tls_model("initial-exec")));
 
-static int32_t tls_probe(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t tls_probe(const davit_probe_in *in, davit_verdict *out,
+                         const davit_sink *sink)
 {
     big[in->head_len % sizeof big]++;
     return toy_probe(in, out, sink);

@@ -6,7 +6,8 @@
 #include <davit/format.h>
 #include <davit/help/records.h>
 
-static int32_t toy_probe(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t toy_probe(const davit_probe_in *in, davit_verdict *out,
+                         const davit_sink *sink)
 {
     (void)in;
     (void)sink;

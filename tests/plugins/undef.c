@@ -4,7 +4,8 @@
 
 int32_t MISSING(void);
 
-static int32_t undef_probe(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink)
+static int32_t undef_probe(const davit_probe_in *in, davit_verdict *out,
+                           const davit_sink *sink)
 {
     return MISSING() ? DAVIT_E_IO : toy_probe(in, out, sink);
 }
