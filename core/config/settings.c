@@ -62,6 +62,8 @@ static void name_native(DavitSettings *s, DavitReport *report)
         !json_object_get(s->json, "n_layers"))
         return;
     g_ptr_array_add(s->model_types, g_strdup("mistral"));
+    /* class defaults of config.json are not those of params.json */
+    g_ptr_array_add(s->model_types, g_strdup("mistral_native"));
     davit_report_add(report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
                                              .stage = "config",
                                              .subject = s->subject,

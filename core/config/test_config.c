@@ -116,6 +116,17 @@ static void test_not_an_object(void)
     }
 }
 
+static void test_native_names_are_mistral(void)
+{
+    g_auto(Bound) b = bind_json("{\"dim\":64,\"n_layers\":2,\"num_attention_heads\":8}");
+
+    g_assert_nonnull(b.config);
+    g_assert_cmpstr(davit_settings_model_types(b.settings)[0], ==, "mistral");
+    g_assert_cmpstr(davit_settings_model_types(b.settings)[1], ==, "mistral_native");
+    g_assert_cmpint(int_of(&b, "nkv", -1), ==, 8);
+    g_assert_cmpuint(davit_report_get(b.report, 0)->code, ==, DAVIT_R_ASSUMED);
+}
+
 static void test_python_dialect(void)
 {
     g_auto(Bound) b = bind_json("{" SIZES ",\"time_step_limit\":[0.0,Infinity],\"x\":NaN,\"y\":2}");
@@ -510,6 +521,7 @@ int main(int argc, char **argv)
     g_test_add_func("/settings/nested_keys_win", test_nested_keys_win);
     g_test_add_func("/settings/thinker_nests_twice", test_thinker_nests_twice);
     g_test_add_func("/settings/not_an_object", test_not_an_object);
+    g_test_add_func("/settings/native_names_are_mistral", test_native_names_are_mistral);
     g_test_add_func("/settings/python_dialect", test_python_dialect);
     g_test_add_func("/settings/stop_tokens", test_stop_tokens);
     g_test_add_func("/settings/generation_refused", test_generation_refused);

@@ -16,7 +16,7 @@ static const davit_config_row llama_config[] = {
     DAVIT_CONFIG_TIE("0"),
     DAVIT_CONFIG_ACT("silu"),
     /* Mistral windows every layer */
-    DAVIT_CONFIG_WINDOW("mistral:4096, ministral:4096, cwm:8192, 0",
+    DAVIT_CONFIG_WINDOW("mistral_native:0, mistral:4096, ministral:4096, cwm:8192, 0",
                         "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0"),
     {"qkv_bias", "bool", "attention_bias|qkv_bias", NULL, "seed_oss:1, 0", NULL, NULL},
     {"o_bias", "bool", "attention_out_bias|bias", NULL, "seed_oss:0, internlm3:0, qkv_bias", NULL,
