@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dense rows (float32, float16, bfloat16) times float32 tokens, AVX2 + FMA + F16C: tiles of
- * 4 rows x 3 tokens, twelve sums in registers, each loaded vector used three or four times.
+ * Dense rows (float32, float16, bfloat16) times float32 tokens, AVX2 + FMA + F16C: tiles
+ * of 4 rows x 3 tokens, twelve sums in registers, each loaded vector used three or four
+ * times.
  */
 #include "linear_dense.h"
 
@@ -8,8 +9,8 @@
 #include <string.h>
 
 #define DENSE_INLINE static inline __attribute__((always_inline))
-#define ROWS CPU_DENSE_ROWS
-#define TOKENS 3
+#define ROWS         CPU_DENSE_ROWS
+#define TOKENS       3
 
 /* Eight weights from value @k on. */
 typedef __m256 load_fn(const uint8_t *row, size_t k);
@@ -41,9 +42,9 @@ DENSE_INLINE __m128 add_lanes(const __m256 v[ROWS])
 }
 
 /* The last 1..7 inputs, padded with zeros, as one more step. */
-DENSE_INLINE void add_tail(int n_tok, __m256 acc[TOKENS][ROWS], const uint8_t *const row[ROWS],
-                           size_t k, size_t n, const float *x, size_t x_stride, load_fn *load,
-                           size_t elem)
+DENSE_INLINE void add_tail(int n_tok, __m256 acc[TOKENS][ROWS],
+                           const uint8_t *const row[ROWS], size_t k, size_t n,
+                           const float *x, size_t x_stride, load_fn *load, size_t elem)
 {
     uint8_t w[ROWS][32] = {{0}};
 
@@ -88,8 +89,8 @@ DENSE_INLINE void tile(int n_tok, float *out, const uint8_t *const row[ROWS], si
 }
 
 DENSE_INLINE void all_tokens(float *out, const uint8_t *const row[ROWS], size_t n,
-                             const float *x, size_t x_stride, size_t n_tokens, load_fn *load,
-                             size_t elem)
+                             const float *x, size_t x_stride, size_t n_tokens,
+                             load_fn *load, size_t elem)
 {
     for (; n_tokens >= 3; n_tokens -= 3, x += 3 * x_stride, out += 3 * ROWS)
         tile(3, out, row, n, x, x_stride, load, elem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps that the AVX2 decoders share: 32 codes in a vector to 32 float32 values. Included by
- * files built with -mavx2 only.
+ * Steps that the AVX2 decoders share: 32 codes in a vector to 32 float32 values. Included
+ * by files built with -mavx2 only.
  */
 #ifndef CPU_LINEAR_DEQUANT_H
 #define CPU_LINEAR_DEQUANT_H
@@ -19,9 +19,11 @@ TILE_INLINE float half_at(const uint8_t *p)
 /* Bytes 8i .. 8i+7 of @q, sign-extended, as floats. */
 TILE_INLINE __m256 signed_eight(__m256i q, int i)
 {
-    const __m128i half = i < 2 ? _mm256_castsi256_si128(q) : _mm256_extracti128_si256(q, 1);
+    const __m128i half =
+        i < 2 ? _mm256_castsi256_si128(q) : _mm256_extracti128_si256(q, 1);
 
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(i & 1 ? _mm_srli_si128(half, 8) : half));
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(i & 1 ? _mm_srli_si128(half, 8) : half));
 }
 
 /* out = scale[i] * q, scale[0] for the first 16 codes and scale[1] for the rest. */
@@ -46,7 +48,8 @@ TILE_INLINE void put_min_halves(float *out, __m256i q, const float scale[2],
     for (int i = 0; i < 4; i++) {
         const __m256 s = _mm256_set1_ps(scale[i >> 1]), m = _mm256_set1_ps(min[i >> 1]);
 
-        _mm256_storeu_ps(out + 8 * i, _mm256_add_ps(_mm256_mul_ps(s, signed_eight(q, i)), m));
+        _mm256_storeu_ps(out + 8 * i,
+                         _mm256_add_ps(_mm256_mul_ps(s, signed_eight(q, i)), m));
     }
 }
 

@@ -17,8 +17,8 @@ TILE_INLINE __m256i nibbles(const uint8_t *qs)
 TILE_INLINE __m256i fifth_bits(const uint8_t *qh)
 {
     const __m256i spread =
-        _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2,
-                         2, 3, 3, 3, 3, 3, 3, 3, 3);
+        _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2,
+                         2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
     const __m256i bytes = _mm256_shuffle_epi8(bcast_word(qh), spread);
     const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
@@ -29,7 +29,8 @@ TILE_INLINE __m256i fifth_bits(const uint8_t *qh)
 void cpu_dequant_q4_0(float *out, const uint8_t *row, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, row += 18, out += 32)
-        put_signed(out, _mm256_sub_epi8(nibbles(row + 2), _mm256_set1_epi8(8)), half_at(row));
+        put_signed(out, _mm256_sub_epi8(nibbles(row + 2), _mm256_set1_epi8(8)),
+                   half_at(row));
 }
 
 void cpu_dequant_q4_1(float *out, const uint8_t *row, size_t n_blocks)

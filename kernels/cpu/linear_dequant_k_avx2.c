@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored rows of the 256-input layouts to float32, AVX2; bit-equal to the SDK's decoder, which
- * rounds d * scale and dmin * min first (no contraction).
+ * Stored rows of the 256-input layouts to float32, AVX2; bit-equal to the SDK's decoder,
+ * which rounds d * scale and dmin * min first (no contraction).
  */
 #include "linear_dequant.h"
 
@@ -12,7 +12,8 @@ TILE_INLINE __m256i low_bits(__m256i v, int shift, char mask)
 /* Bit @b of each byte, moved to bit @to. */
 TILE_INLINE __m256i one_bit(__m256i v, int b, int to)
 {
-    const __m256i moved = b < to ? _mm256_slli_epi16(v, to - b) : _mm256_srli_epi16(v, b - to);
+    const __m256i moved =
+        b < to ? _mm256_slli_epi16(v, to - b) : _mm256_srli_epi16(v, b - to);
 
     return _mm256_and_si256(moved, _mm256_set1_epi8((char)(1 << to)));
 }
@@ -52,10 +53,12 @@ void cpu_dequant_q3_k(float *out, const uint8_t *row, size_t n_blocks)
         TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 32 + 32 * (b >> 2));
-            const __m256i q = _mm256_or_si256(low_bits(v, 2 * (b & 3), 3), one_bit(hm, b, 2));
+            const __m256i q =
+                _mm256_or_si256(low_bits(v, 2 * (b & 3), 3), one_bit(hm, b, 2));
 
             put_signed_halves(out + 32 * b, _mm256_sub_epi8(q, _mm256_set1_epi8(4)),
-                              d * q3_scale(row + 96, 2 * b), d * q3_scale(row + 96, 2 * b + 1));
+                              d * q3_scale(row + 96, 2 * b),
+                              d * q3_scale(row + 96, 2 * b + 1));
         }
     }
 }
@@ -98,7 +101,8 @@ void cpu_dequant_q5_k(float *out, const uint8_t *row, size_t n_blocks)
         TILE_UNROLL
         for (int b = 0; b < 8; b++) {
             const __m256i v = load_words(row + 48 + 32 * (b >> 1));
-            const __m256i q = _mm256_or_si256(low_bits(v, 4 * (b & 1), 15), one_bit(qh, b, 4));
+            const __m256i q =
+                _mm256_or_si256(low_bits(v, 4 * (b & 1), 15), one_bit(qh, b, 4));
             float scale, min;
 
             k_scale_min(row + 4, b, &scale, &min);

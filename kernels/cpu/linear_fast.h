@@ -19,12 +19,12 @@ extern const davit_pack cpu_pack_x8[];
 #define CPU_N_PACKS 10
 
 /* Members of the lists in linear.h. */
-#define CPU_LINEAR_FAST_ENTRIES                                                           \
-    &cpu_linear_f32_blocks, &cpu_linear_f32_dense, &cpu_linear_int8_stored,               \
+#define CPU_LINEAR_FAST_ENTRIES                                                          \
+    &cpu_linear_f32_blocks, &cpu_linear_f32_dense, &cpu_linear_int8_stored,              \
         &cpu_linear_int8_packed,
-#define CPU_FAST_PACKS                                                                    \
-    &cpu_pack_x8[0], &cpu_pack_x8[1], &cpu_pack_x8[2], &cpu_pack_x8[3], &cpu_pack_x8[4],  \
-        &cpu_pack_x8[5], &cpu_pack_x8[6], &cpu_pack_x8[7], &cpu_pack_x8[8],               \
+#define CPU_FAST_PACKS                                                                   \
+    &cpu_pack_x8[0], &cpu_pack_x8[1], &cpu_pack_x8[2], &cpu_pack_x8[3], &cpu_pack_x8[4], \
+        &cpu_pack_x8[5], &cpu_pack_x8[6], &cpu_pack_x8[7], &cpu_pack_x8[8],              \
         &cpu_pack_x8[9],
 
 #endif

@@ -113,13 +113,15 @@ TILE_INLINE void tile_q6_k(int n, float *out, const uint8_t *group, size_t n_blo
     __m256 acc[TILE_MAX];
 
     clear(n, acc);
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 210, x += 8)
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 210, x += 8) {
+        prefetch_ahead(n, group, CPU_GROUP * 210);
         for (int h = 0; h < 2; h++) {
             TILE_UNROLL
             for (int g = 0; g < 4; g++)
                 block_q6_k(n, 4 * h + g, acc, group, load_halves(group), x + 4 * h + g,
                            x_stride);
         }
+    }
     store(n, out, acc);
 }
 
@@ -172,13 +174,15 @@ TILE_INLINE void tile_q3_k(int n, float *out, const uint8_t *group, size_t n_blo
     __m256 acc[TILE_MAX];
 
     clear(n, acc);
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 110, x += 8)
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 110, x += 8) {
+        prefetch_ahead(n, group, CPU_GROUP * 110);
         for (int h = 0; h < 2; h++) {
             TILE_UNROLL
             for (int g = 0; g < 4; g++)
                 block_q3_k(n, 4 * h + g, acc, group, load_halves(group), x + 4 * h + g,
                            x_stride);
         }
+    }
     store(n, out, acc);
 }
 
@@ -217,12 +221,14 @@ TILE_INLINE void tile_q2_k(int n, float *out, const uint8_t *group, size_t n_blo
     __m256 acc[TILE_MAX];
 
     clear(n, acc);
-    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 84, x += 8)
+    for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 84, x += 8) {
+        prefetch_ahead(n, group, CPU_GROUP * 84);
         for (int h = 0; h < 2; h++) {
             TILE_UNROLL
             for (int g = 0; g < 4; g++)
                 block_q2_k(n, 4 * h + g, acc, group, x + 4 * h + g, x_stride);
         }
+    }
     store(n, out, acc);
 }
 

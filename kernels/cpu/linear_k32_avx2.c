@@ -60,6 +60,7 @@ TILE_INLINE void tile_k(int n, float *out, const uint8_t *group, size_t n_blocks
         const __m256 neg = _mm256_sub_ps(_mm256_setzero_ps(), load_halves(group + 16));
         const __m256i rest = load_words(group + 96);
 
+        prefetch_ahead(n, group, CPU_GROUP * block_bytes);
         unpack_six(scale, load_words(group + 32), rest, 0, load_halves(group));
         unpack_six(min, load_words(group + 64), rest, 1, neg);
         for (int pair = 0; pair < 8; pair += 2) {

@@ -12,8 +12,10 @@ cpu_group_fn cpu_dot_q4_0, cpu_dot_q4_1, cpu_dot_q5_0, cpu_dot_q5_1, cpu_dot_q8_
 cpu_group_fn cpu_dot_q2_k, cpu_dot_q3_k, cpu_dot_q4_k, cpu_dot_q5_k, cpu_dot_q6_k;
 
 /* pack_x8_avx2.c */
-cpu_interleave_fn cpu_pack_q4_0, cpu_pack_q4_1, cpu_pack_q5_0, cpu_pack_q5_1, cpu_pack_q8_0;
-cpu_interleave_fn cpu_pack_q2_k, cpu_pack_q3_k, cpu_pack_q4_k, cpu_pack_q5_k, cpu_pack_q6_k;
+cpu_interleave_fn cpu_pack_q4_0, cpu_pack_q4_1, cpu_pack_q5_0, cpu_pack_q5_1,
+    cpu_pack_q8_0;
+cpu_interleave_fn cpu_pack_q2_k, cpu_pack_q3_k, cpu_pack_q4_k, cpu_pack_q5_k,
+    cpu_pack_q6_k;
 
 /* linear_dequant_avx2.c, linear_dequant_k_avx2.c */
 cpu_dequant_fn cpu_dequant_q4_0, cpu_dequant_q4_1, cpu_dequant_q5_0, cpu_dequant_q5_1;

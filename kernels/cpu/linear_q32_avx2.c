@@ -50,6 +50,7 @@ TILE_INLINE void tile_unsigned(int n, float *out, const uint8_t *group, size_t n
             zero > 0 ? _mm256_mul_ps(d, _mm256_set1_ps(-zero)) : load_halves(group + 16);
         __m256i isum[TILE_MAX];
 
+        prefetch_ahead(n, group, CPU_GROUP * block_bytes);
         dot_block(n, code, group + (zero > 0 ? 16 : 32), 0, flush, x, x_stride, isum);
         add_block_min(n, acc, isum, d, m, x, x_stride);
     }
@@ -90,6 +91,7 @@ TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blo
     for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * 34, x++) {
         __m256i isum[TILE_MAX];
 
+        prefetch_ahead(n, group, CPU_GROUP * 34);
         for (int c = 0; c < n; c++)
             isum[c] = _mm256_setzero_si256();
         TILE_UNROLL

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rows of a quantised weight times quantised tokens: what `linear` and `moe_ffn` share.
  *
- * Eight output rows form a group. A group's bytes are interleaved ("x8"): per stored block
- * the two-byte header fields of the eight rows side by side, then the rest of the block as
- * 4-byte words, word w of all rows side by side. That is a permutation of the stored bytes,
- * so a packed group has exactly the size of its eight rows; stored rows are interleaved into
- * scratch when they are used (see pack_x8_avx2.c), so both ways give the same bits.
+ * Eight output rows form a group. A group's bytes are interleaved ("x8"): per stored
+ * block the two-byte header fields of the eight rows side by side, then the rest of the
+ * block as 4-byte words, word w of all rows side by side. That is a permutation of the
+ * stored bytes, so a packed group has exactly the size of its eight rows; stored rows are
+ * interleaved into scratch when they are used (see pack_x8_avx2.c), so both ways give the
+ * same bits.
  *
- * Sums: per row and token, blocks of 32 inputs in ascending order, each an exact integer sum
- * that is scaled and added in float32. Nothing depends on how many tokens share a call.
+ * Sums: per row and token, blocks of 32 inputs in ascending order, each an exact integer
+ * sum that is scaled and added in float32. Nothing depends on how many tokens share a
+ * call.
  */
 #ifndef CPU_LINEAR_ROWS_H
 #define CPU_LINEAR_ROWS_H
@@ -18,7 +20,7 @@
 
 #include <davit/kernels.h>
 
-#define CPU_GROUP   8 /* output rows of a group */
+#define CPU_GROUP  8  /* output rows of a group */
 #define CPU_XBLOCK 32 /* inputs that share one activation scale */
 
 /* 32 quantised activations of one token: value = d * q, |q| <= 127. */
@@ -51,16 +53,16 @@ typedef struct cpu_layout {
     cpu_dequant_fn *dequant;
 } cpu_layout;
 
-/* By stored or packed name; NULL = not ours. All functions of the table need AVX2, FMA and
- * F16C (CPU_FAST_BITS): the caller's entry states them. */
+/* By stored or packed name; NULL = not ours. The functions of the table, cpu_quantize_x
+ * and cpu_rows_dot need the bits CPU_AVX2 of cpu.h: the caller's entry states them. */
 const cpu_layout *cpu_layout_find(const char *name);
-#define CPU_FAST_BITS (DAVIT_CPU_AVX2 | DAVIT_CPU_FMA | DAVIT_CPU_F16C)
 
-/* Quantise @n (multiple of 32) inputs into n / 32 blocks. Needs CPU_FAST_BITS. */
+/* Quantise @n (multiple of 32) inputs into n / 32 blocks. */
 void cpu_quantize_x(cpu_xblock *out, const float *x, size_t n);
 
 /* Rows [row0, row0 + n_rows), n_rows <= 8, of expert @expert of a stored or packed weight
- * times tokens: out[t * 8 + r]. @scratch holds cpu_rows_scratch() bytes, aligned to 64. */
+ * times tokens: out[t * 8 + r]. @scratch holds cpu_rows_scratch() bytes, aligned to 64.
+ */
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
                   size_t x_stride, size_t n_tokens, uint8_t *scratch);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * AVX2 steps that the group kernels share. Included by files built with -mavx2 only.
  *
- * Lane r of a vector belongs to row r of the group. `maddubs` multiplies unsigned weight codes
- * by signed activations (|q| <= 127; 128 counted for safety) and adds neighbours into int16
- * with saturation. It never saturates because of these bounds, 128 * code * products:
- *   4 bits: 15 * 128 * 16 = 30720   eight vectors may be added before widening
- *   5 bits: 31 * 128 *  8 = 31744   four
- *   6 bits: 63 * 128 *  4 = 32256   two
- *   8 bits: 128 * 127 * 2 = 32512   one (signs moved to the activation)
+ * Lane r of a vector belongs to row r of the group. `maddubs` multiplies unsigned weight
+ * codes by signed activations (|q| <= 127; 128 counted for safety) and adds neighbours
+ * into int16 with saturation. It never saturates because of these bounds, 128 * code *
+ * products: 4 bits: 15 * 128 * 16 = 30720   eight vectors may be added before widening 5
+ * bits: 31 * 128 *  8 = 31744   four 6 bits: 63 * 128 *  4 = 32256   two 8 bits: 128 *
+ * 127 * 2 = 32512   one (signs moved to the activation)
  */
 #ifndef CPU_LINEAR_TILE_H
 #define CPU_LINEAR_TILE_H
@@ -18,7 +17,8 @@
 #include "linear_rows.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
-/* Unroll the next loop. Not under sanitizers: their checks times 64 are too much to compile. */
+/* Unroll the next loop. Not under sanitizers: their checks times 64 are too much to
+ * compile. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define TILE_SANITIZED
@@ -33,7 +33,8 @@
 #else
 #define TILE_UNROLL _Pragma("GCC unroll 8")
 #endif
-#define TILE_MAX 4 /* tokens that share a loaded weight vector */
+#define TILE_MAX       4    /* tokens that share a loaded weight vector */
+#define PREFETCH_BYTES 4096 /* a page: where the processor's own prefetch stops */
 
 TILE_INLINE __m256i load_words(const uint8_t *p)
 {
@@ -91,6 +92,14 @@ TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, 
     }
 }
 
+/* One token alone waits for memory: ask for bytes some blocks ahead. */
+TILE_INLINE void prefetch_ahead(int n, const uint8_t *group, size_t n_bytes)
+{
+    if (n == 1)
+        for (size_t i = 0; i < n_bytes; i += 64)
+            _mm_prefetch((const char *)group + PREFETCH_BYTES + i, _MM_HINT_T0);
+}
+
 TILE_INLINE void clear(int n, __m256 acc[TILE_MAX])
 {
     for (int c = 0; c < n; c++)
@@ -113,7 +122,8 @@ TILE_INLINE __m256 add_block(__m256 acc, __m256i isum, __m256 scale, const cpu_x
 
 /* acc += isum * scale * d_x, then acc += min * dsum_x. */
 TILE_INLINE void add_block_min(int n, __m256 acc[TILE_MAX], const __m256i isum[TILE_MAX],
-                               __m256 scale, __m256 min, const cpu_xblock *x, size_t x_stride)
+                               __m256 scale, __m256 min, const cpu_xblock *x,
+                               size_t x_stride)
 {
     for (int c = 0; c < n; c++) {
         const cpu_xblock *xb = x + c * x_stride;
@@ -128,8 +138,9 @@ TILE_INLINE void add_block_min(int n, __m256 acc[TILE_MAX], const __m256i isum[T
 typedef void tile_fn(int n, float *out, const uint8_t *group, size_t n_blocks,
                      const cpu_xblock *x, size_t x_stride);
 
-TILE_INLINE void for_tiles(tile_fn *tile, float *out, const uint8_t *group, size_t n_blocks,
-                           const cpu_xblock *x, size_t x_stride, size_t n_tokens)
+TILE_INLINE void for_tiles(tile_fn *tile, float *out, const uint8_t *group,
+                           size_t n_blocks, const cpu_xblock *x, size_t x_stride,
+                           size_t n_tokens)
 {
     while (n_tokens >= 4) {
         tile(4, out, group, n_blocks, x, x_stride);

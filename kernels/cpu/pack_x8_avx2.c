@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Interleave eight stored rows into a group (linear_rows.h), AVX2: 4x4 and 8x8 transposes of
- * 4-byte words. Used once at load time by the packed layouts and on every call by the stored
- * ones, so it must run well above the speed of memory. Order of a group's parts: the heads of
- * linear_q32_avx2.c, linear_k32_avx2.c and linear_k16_avx2.c.
+ * Interleave eight stored rows into a group (linear_rows.h), AVX2: 4x4 and 8x8 transposes
+ * of 4-byte words. Used once at load time by the packed layouts and on every call by the
+ * stored ones, so it must run well above the speed of memory. Order of a group's parts:
+ * the heads of linear_q32_avx2.c, linear_k32_avx2.c and linear_k16_avx2.c.
  */
 #include "linear_layouts.h"
 
@@ -29,7 +29,8 @@ TILE_INLINE void store_words(uint8_t *dst, __m256i v)
 }
 
 /* Words 0..3 of the 16 bytes at @off: out[w] lane r = word w of row r. */
-TILE_INLINE void transpose_4(__m256i out[4], const uint8_t *const row[CPU_GROUP], size_t off)
+TILE_INLINE void transpose_4(__m256i out[4], const uint8_t *const row[CPU_GROUP],
+                             size_t off)
 {
     const __m256i a = two_rows(row[0] + off, row[4] + off);
     const __m256i b = two_rows(row[1] + off, row[5] + off);
@@ -68,9 +69,10 @@ TILE_INLINE __m256i swap_bits(__m256i v, int shift, uint32_t mask)
     return _mm256_xor_si256(v, _mm256_xor_si256(t, _mm256_slli_epi32(t, shift)));
 }
 
-/* Fifth bits of Q5_0 and Q5_1: bit 4w + b of the word goes to bit 8b + w. The five bits of a
- * bit's index are turned by two places with four exchanges of index bits. */
-TILE_INLINE void put_fifth_bits(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t off)
+/* Fifth bits of Q5_0 and Q5_1: bit 4w + b of the word goes to bit 8b + w. The five bits
+ * of a bit's index are turned by two places with four exchanges of index bits. */
+TILE_INLINE void put_fifth_bits(uint8_t *dst, const uint8_t *const row[CPU_GROUP],
+                                size_t off)
 {
     uint32_t word[CPU_GROUP];
     __m256i v;
@@ -164,7 +166,8 @@ void cpu_pack_q2_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_
 }
 
 /* Words 1..3 of the 16 bytes at @off: a 12-byte field without reading past a block. */
-TILE_INLINE void put_last_three(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t off)
+TILE_INLINE void put_last_three(uint8_t *dst, const uint8_t *const row[CPU_GROUP],
+                                size_t off)
 {
     __m256i v[4];
 

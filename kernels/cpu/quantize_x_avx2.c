@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Activations to 8 bits per block of 32, AVX2: d = max|x| / 127, q = x / d rounded to nearest
- * even, with the sums that offsets and minima of weights need.
+ * Activations to 8 bits per block of 32, AVX2: d = max|x| / 127, q = x / d rounded to
+ * nearest even, with the sums that offsets and minima of weights need.
  */
 #include <float.h>
 
@@ -52,7 +52,8 @@ static void quantize_block(cpu_xblock *out, const float *x)
         /* both packs work within 128-bit lanes: put the words back in order */
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
 
-        _mm256_storeu_si256((__m256i *)(void *)out->q, _mm256_permutevar8x32_epi32(p, order));
+        _mm256_storeu_si256((__m256i *)(void *)out->q,
+                            _mm256_permutevar8x32_epi32(p, order));
         out->sum[0] = sum_of_four(
             _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
         out->sum[1] = sum_of_four(

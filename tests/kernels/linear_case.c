@@ -115,8 +115,9 @@ static void fill_x(LinearCase *c, CaseFill fill)
     }
 }
 
-LinearCase *linear_case_new(const davit_ref_layout *layout, uint64_t n_rows, uint64_t n_cols,
-                            uint64_t n_tokens, uint64_t row_pad, CaseFill fill)
+LinearCase *linear_case_new(const davit_ref_layout *layout, uint64_t n_rows,
+                            uint64_t n_cols, uint64_t n_tokens, uint64_t row_pad,
+                            CaseFill fill)
 {
     LinearCase *c = g_new0(LinearCase, 1);
     const uint64_t row_bytes = davit_ref_row_bytes(layout, n_cols);
@@ -130,8 +131,9 @@ LinearCase *linear_case_new(const davit_ref_layout *layout, uint64_t n_rows, uin
     /* exact size: a kernel that reads past the last row is found by the sanitizer */
     c->rows = g_malloc0((n_rows - 1) * c->row_bytes + row_bytes);
     for (uint64_t n = 0; n < n_rows; n++)
-        fill_row(layout, c->rows + n * c->row_bytes, n_cols / layout->block_elems, fill, n);
-    c->x = g_new(float, n_tokens * n_cols);
+        fill_row(layout, c->rows + n * c->row_bytes, n_cols / layout->block_elems, fill,
+                 n);
+    c->x = g_new(float, n_tokens *n_cols);
     fill_x(c, fill);
     linear_case_cut(c, NULL, 0);
     return c;
@@ -177,7 +179,8 @@ static davit_weight stored_weight(const LinearCase *c)
     };
 }
 
-static uint64_t packed_bytes(const davit_pack *pack, const davit_segment *s, uint64_t n_cols)
+static uint64_t packed_bytes(const davit_pack *pack, const davit_segment *s,
+                             uint64_t n_cols)
 {
     const uint64_t block = pack->block_bytes(NULL, n_cols, (const uint64_t[8]){0});
 
@@ -197,7 +200,8 @@ void linear_case_pack_all(LinearCase *c, const davit_pack *pack)
     c->packed = dst = g_malloc0(total);
     c->packed_layout = pack->layout;
     for (uint64_t i = 0; i < c->n_segments; i++)
-        for (uint64_t r = 0; r < c->segments[i].n_rows; r += pack->row_block, dst += block) {
+        for (uint64_t r = 0; r < c->segments[i].n_rows;
+             r += pack->row_block, dst += block) {
             davit_segment src = c->segments[i];
 
             src.row += r;
@@ -267,8 +271,12 @@ void linear_case_prepare(const LinearCase *c, const davit_kernel_entry *entry,
         .entry = entry,
         .work = {.struct_size = sizeof out->work},
         .weight = stored_weight(c),
-        .bias = {.layout = "f32/1", .n_experts = 1, .n_rows = c->n_rows, .n_cols = 1,
-                 .n_segments = 1, .segments = &out->bias_segment},
+        .bias = {.layout = "f32/1",
+                 .n_experts = 1,
+                 .n_rows = c->n_rows,
+                 .n_cols = 1,
+                 .n_segments = 1,
+                 .segments = &out->bias_segment},
         .bias_segment = {.n_rows = c->n_rows, .n_parts = 1, .part = {(uint8_t *)c->bias}},
     };
     *call = (davit_call){
@@ -303,8 +311,8 @@ void linear_case_finish(CaseCall *call)
         guarded_free(call->memory[i], call->memory_bytes[i]);
 }
 
-void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const CaseRun *run,
-                     float *y)
+void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry,
+                     const CaseRun *run, float *y)
 {
     const size_t y_bytes = run->n_tokens * c->n_rows * sizeof *y;
     CaseCall call;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of linear/1 on random weights, for tests and benchmarks: segments, values, scratch and
- * tasks as a host would lay them out, with guard bytes round everything that is written.
+ * Calls of linear/1 on random weights, for tests and benchmarks: segments, values,
+ * scratch and tasks as a host would lay them out, with guard bytes round everything that
+ * is written.
  */
 #ifndef TESTS_LINEAR_CASE_H
 #define TESTS_LINEAR_CASE_H
@@ -29,20 +30,21 @@ typedef enum CaseFill {
 typedef struct LinearCase {
     const davit_ref_layout *layout;
     uint64_t n_rows, n_cols, n_tokens;
-    uint8_t *rows;        /* (owned) stored rows, row_bytes apart */
-    uint64_t row_bytes;   /* distance of rows in memory */
-    float *x;             /* (owned) [T, K] */
-    float *bias;          /* (owned) [N] or NULL */
+    uint8_t *rows;      /* (owned) stored rows, row_bytes apart */
+    uint64_t row_bytes; /* distance of rows in memory */
+    float *x;           /* (owned) [T, K] */
+    float *bias;        /* (owned) [N] or NULL */
     davit_linear_attr attr;
     davit_segment segments[CASE_MAX_SEGMENTS];
     uint64_t n_segments;
-    uint8_t *packed;      /* (owned) after linear_case_pack_all, else NULL */
+    uint8_t *packed; /* (owned) after linear_case_pack_all, else NULL */
     const char *packed_layout;
 } LinearCase;
 
 /* N x K of @layout and T tokens, random everything; @row_pad bytes between rows. */
-LinearCase *linear_case_new(const davit_ref_layout *layout, uint64_t n_rows, uint64_t n_cols,
-                            uint64_t n_tokens, uint64_t row_pad, CaseFill fill);
+LinearCase *linear_case_new(const davit_ref_layout *layout, uint64_t n_rows,
+                            uint64_t n_cols, uint64_t n_tokens, uint64_t row_pad,
+                            CaseFill fill);
 void linear_case_free(LinearCase *c);
 /* Cut the rows into segments at the given rows (ascending, > 0, < N). */
 void linear_case_cut(LinearCase *c, const uint64_t *at, uint64_t n_cuts);
@@ -53,14 +55,15 @@ typedef struct CaseRun {
     int use_packed;
     uint64_t first_token, n_tokens; /* part of the case's tokens that this call gets */
     uint64_t chunk;                 /* tasks per run call; 0 = all at once */
-    int backwards;                  /* chunks from the last to the first, workers in turn */
+    int backwards; /* chunks from the last to the first, workers in turn */
 } CaseRun;
 
 /* y[n_tokens, N] += or = by the entry; asserts that guards are whole and check passes. */
-void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry, const CaseRun *run,
-                     float *y);
+void linear_case_run(const LinearCase *c, const davit_kernel_entry *entry,
+                     const CaseRun *run, float *y);
 
-/* The same in steps, for benchmarks: the call points into this struct, so it does not move. */
+/* The same in steps, for benchmarks: the call points into this struct, so it does not
+ * move. */
 typedef struct CaseCall {
     const davit_kernel_entry *entry;
     davit_call call;

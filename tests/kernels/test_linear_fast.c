@@ -49,8 +49,9 @@ static uint64_t random_cols(const davit_ref_layout *layout)
 /* Odd sizes, padding, cuts, bias, scale and ADD by chance. */
 static LinearCase *random_case(const davit_ref_layout *layout)
 {
-    LinearCase *c = linear_case_new(layout, rand_in(1, 45), random_cols(layout), rand_in(1, 9),
-                                    rand_in(0, 1) * rand_in(0, 7), CASE_RANDOM);
+    LinearCase *c =
+        linear_case_new(layout, rand_in(1, 45), random_cols(layout), rand_in(1, 9),
+                        rand_in(0, 1) * rand_in(0, 7), CASE_RANDOM);
 
     if (c->n_rows > 4 && rand_in(0, 1)) {
         const uint64_t a = rand_in(1, (int)c->n_rows / 2), b = c->n_rows - 1;
@@ -85,9 +86,10 @@ static void round_to_int8(const float *x, uint64_t n, double *out)
     }
 }
 
-/* Size of the terms that a row sums up, so that cancellation is no excuse and no fault. */
-static double term_size(const davit_ref_layout *layout, const uint8_t *row, const double *x,
-                        uint64_t n_cols, const float *values)
+/* Size of the terms that a row sums up, so that cancellation is no excuse and no fault.
+ */
+static double term_size(const davit_ref_layout *layout, const uint8_t *row,
+                        const double *x, uint64_t n_cols, const float *values)
 {
     double sum = 0.0;
     uint8_t codes[DAVIT_REF_MAX_BLOCK];
@@ -101,10 +103,12 @@ static double term_size(const davit_ref_layout *layout, const uint8_t *row, cons
             continue;
         }
         if (i == 0)
-            layout->codes(row + k / layout->block_elems * layout->block_bytes, 1, codes, scales,
-                          zeros);
-        const double s = (double)scales[i / layout->group], z = (double)zeros[i / layout->group];
-        sum += (fabs(s * (double)codes[i]) + fabs(layout->has_min ? z : s * z)) * fabs(x[k]);
+            layout->codes(row + k / layout->block_elems * layout->block_bytes, 1, codes,
+                          scales, zeros);
+        const double s = (double)scales[i / layout->group],
+                     z = (double)zeros[i / layout->group];
+        sum +=
+            (fabs(s * (double)codes[i]) + fabs(layout->has_min ? z : s * z)) * fabs(x[k]);
     }
     return sum;
 }
@@ -123,7 +127,8 @@ static void compare(const LinearCase *c, const float *before, const float *y, in
         for (uint64_t n = 0; n < c->n_rows; n++) {
             const uint8_t *row = c->rows + n * c->row_bytes;
             const uint64_t i = t * c->n_rows + n;
-            const double scale = c->attr.out_scale == 0.0f ? 1.0 : (double)c->attr.out_scale;
+            const double scale =
+                c->attr.out_scale == 0.0f ? 1.0 : (double)c->attr.out_scale;
             double want = 0.0, size;
 
             c->layout->decode(row, c->n_cols / c->layout->block_elems, w);
@@ -133,9 +138,11 @@ static void compare(const LinearCase *c, const float *before, const float *y, in
             want = want * scale + (c->bias ? (double)c->bias[n] : 0.0);
             want += c->attr.flags & DAVIT_LINEAR_ADD ? (double)before[i] : 0.0;
             if (fabs((double)y[i] - want) > tolerance * size)
-                g_error("%s N=%" G_GUINT64_FORMAT " K=%" G_GUINT64_FORMAT " t=%" G_GUINT64_FORMAT
-                        " n=%" G_GUINT64_FORMAT ": %g, want %g, size %g", c->layout->name,
-                        c->n_rows, c->n_cols, t, n, (double)y[i], want, size);
+                g_error("%s N=%" G_GUINT64_FORMAT " K=%" G_GUINT64_FORMAT
+                        " t=%" G_GUINT64_FORMAT " n=%" G_GUINT64_FORMAT
+                        ": %g, want %g, size %g",
+                        c->layout->name, c->n_rows, c->n_cols, t, n, (double)y[i], want,
+                        size);
         }
     }
 }
@@ -239,15 +246,16 @@ static void f32_bits_depend_on_split(gconstpointer name)
     }
 }
 
-/* Largest and smallest codes with every activation at +-127: int16 sums must not saturate. */
+/* Largest and smallest codes with every activation at +-127: int16 sums must not
+ * saturate. */
 static void int16_saturates(gconstpointer name)
 {
     const davit_kernel_entry *entry = entry_or_skip(INT8_STORED);
     const davit_ref_layout *layout = layout_of(name);
 
     for (uint64_t blocks = 1; entry && blocks <= 3; blocks++) {
-        LinearCase *c = linear_case_new(layout, 9, layout->block_elems * blocks, 6, 0,
-                                        CASE_EXTREME);
+        LinearCase *c =
+            linear_case_new(layout, 9, layout->block_elems * blocks, 6, 0, CASE_EXTREME);
         g_autofree float *before = new_y(c), *y = new_y(c);
         const CaseRun run = whole(c, 0);
 
@@ -300,7 +308,8 @@ static void non_finite_input_is_lost_or_spreads(gconstpointer name)
     }
 }
 
-/* Packed bytes are a permutation of the stored ones with nothing added, the same every time. */
+/* Packed bytes are a permutation of the stored ones with nothing added, the same every
+ * time. */
 static void packing_changes_size_or_bits(gconstpointer name)
 {
     const davit_ref_layout *layout = layout_of(name);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Speed of linear/1 per layout, number of tokens and activation mode, beside the read speed of
- * memory and, where the build found it, ggml on the same bytes in the same run.
+ * Speed of linear/1 per layout, number of tokens and activation mode, beside the read
+ * speed of memory and, where the build found it, ggml on the same bytes in the same run.
  *
- *   bench_linear [--threads N] [--layouts q4_k,q8_0] [--tokens 1,4,16] [--rows N] [--cols K]
+ *   bench_linear [--threads N] [--layouts q4_k,q8_0] [--tokens 1,4,16] [--rows N] [--cols
+ * K]
  *                [--cpu-time]
  *
- * Enough copies of the matrix are cycled that T = 1 reads memory, not a cache. Candidates take
- * turns; figures are of the median round, "best" is the shortest. GB/s: stored weight bytes per
- * time; Gop/s: 2 N K T. --cpu-time counts the processor time of the whole process instead of
- * wall time: for one thread on a machine that others use.
+ * Enough copies of the matrix are cycled that T = 1 reads memory, not a cache. Candidates
+ * take turns; figures are of the median round, "best" is the shortest. GB/s: stored
+ * weight bytes per time; Gop/s: 2 N K T. --cpu-time counts the processor time of the
+ * whole process instead of wall time: for one thread on a machine that others use.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,11 +48,13 @@ static int rows_arg = 2048, cols_arg = 5632;
 
 static const GOptionEntry options[] = {
     {"threads", 0, 0, G_OPTION_ARG_INT, &n_threads, "threads", "N"},
-    {"layouts", 0, 0, G_OPTION_ARG_STRING, &layouts_arg, "names without /1, by comma", "LIST"},
+    {"layouts", 0, 0, G_OPTION_ARG_STRING, &layouts_arg, "names without /1, by comma",
+     "LIST"},
     {"tokens", 0, 0, G_OPTION_ARG_STRING, &tokens_arg, "values of T, by comma", "LIST"},
     {"rows", 0, 0, G_OPTION_ARG_INT, &rows_arg, "output rows", "N"},
     {"cols", 0, 0, G_OPTION_ARG_INT, &cols_arg, "inputs, a multiple of 256", "K"},
-    {"cpu-time", 0, 0, G_OPTION_ARG_NONE, &cpu_time, "processor time, not wall time", NULL},
+    {"cpu-time", 0, 0, G_OPTION_ARG_NONE, &cpu_time, "processor time, not wall time",
+     NULL},
     G_OPTION_ENTRY_NULL,
 };
 
@@ -78,7 +81,8 @@ static void run_calls(void *ctx, unsigned worker)
             const uint64_t from = n * worker / size, to = n * (worker + 1) / size;
 
             if (to > from)
-                r->calls[i].entry->run(&r->calls[i].call, phase, from, to - from, worker, NULL);
+                r->calls[i].entry->run(&r->calls[i].call, phase, from, to - from, worker,
+                                       NULL);
             bench_team_barrier(r->team);
         }
 }
@@ -91,8 +95,8 @@ static void run_once(Runner *r)
         bench_team_run(r->team, run_calls, r);
 }
 
-static Runner *runner_new(const Candidate *what, LinearCase *const *cases, unsigned n_copies,
-                          BenchTeam *team)
+static Runner *runner_new(const Candidate *what, LinearCase *const *cases,
+                          unsigned n_copies, BenchTeam *team)
 {
     const davit_kernel_entry *entry = what->entry ? linear_case_entry(what->entry) : NULL;
     LinearCase *c = cases[0];
@@ -115,8 +119,9 @@ static Runner *runner_new(const Candidate *what, LinearCase *const *cases, unsig
         linear_case_prepare(cases[i], entry, &run, &r->calls[i]);
     }
     if (!entry)
-        r->rival = bench_rival_new(c->layout->name, c->rows, c->n_rows, c->n_cols, c->x,
-                                   c->n_tokens, n_copies, (unsigned)n_threads, what->packed);
+        r->rival =
+            bench_rival_new(c->layout->name, c->rows, c->n_rows, c->n_cols, c->x,
+                            c->n_tokens, n_copies, (unsigned)n_threads, what->packed);
     if (entry || r->rival)
         return r;
     g_free(r);
@@ -145,8 +150,8 @@ static void measure(const davit_ref_layout *layout, uint64_t n_tokens, BenchTeam
 {
     const uint64_t N = (uint64_t)rows_arg, K = (uint64_t)cols_arg;
     const double bytes = (double)(N * davit_ref_row_bytes(layout, K));
-    unsigned n_copies = (unsigned)CLAMP((double)COLD_BYTES / bytes / (double)n_tokens, 1.0,
-                                        (double)MAX_COPIES);
+    unsigned n_copies = (unsigned)CLAMP((double)COLD_BYTES / bytes / (double)n_tokens,
+                                        1.0, (double)MAX_COPIES);
     LinearCase *cases[MAX_COPIES];
     Runner *runners[N_CANDIDATES];
 
@@ -178,8 +183,9 @@ static void measure(const davit_ref_layout *layout, uint64_t n_tokens, BenchTeam
         qsort(runners[i]->times, N_ROUNDS, sizeof(double), compare_doubles);
         t = runners[i]->times[N_ROUNDS / 2];
         printf("%-8s T=%-4u %-12s %9.3f ms %7.2f GB/s %8.1f Gop/s   best %9.3f ms\n",
-               layout->name, (unsigned)n_tokens, candidates[i].label, t * 1e3, bytes / t / 1e9,
-               2.0 * (double)(N * K * n_tokens) / t / 1e9, runners[i]->times[0] * 1e3);
+               layout->name, (unsigned)n_tokens, candidates[i].label, t * 1e3,
+               bytes / t / 1e9, 2.0 * (double)(N * K * n_tokens) / t / 1e9,
+               runners[i]->times[0] * 1e3);
         runner_free(runners[i]);
     }
     for (unsigned i = 0; i < n_copies; i++)
@@ -205,7 +211,8 @@ int main(int argc, char **argv)
     }
     g_random_set_seed(1);
     g_test_init(&argc, &argv, NULL);
-    names = g_strsplit(layouts_arg ? layouts_arg : "q4_0,q4_1,q8_0,q4_k,q6_k,bf16", ",", 0);
+    names =
+        g_strsplit(layouts_arg ? layouts_arg : "q4_0,q4_1,q8_0,q4_k,q6_k,bf16", ",", 0);
     tokens = g_strsplit(tokens_arg ? tokens_arg : "1,4,16,128,512", ",", 0);
     team = bench_team_new((unsigned)n_threads);
     printf("threads %d, N %d, K %d, read %.1f GB/s\n", n_threads, rows_arg, cols_arg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ggml's mul_mat on the same bytes, if the build found ggml (DAVIT_GGML_DIR); else a stub that
- * answers NULL.
+ * ggml's mul_mat on the same bytes, if the build found ggml (DAVIT_GGML_DIR); else a stub
+ * that answers NULL.
  */
 #ifndef BENCH_RIVAL_H
 #define BENCH_RIVAL_H
@@ -11,7 +11,8 @@
 typedef struct BenchRival BenchRival;
 
 /* @n_copies matrices of layout @layout ("q4_k/1"), the bytes at @rows in each, times the
- * tokens at @x. @repack: in ggml's own packed buffer type. NULL = not built or not supported. */
+ * tokens at @x. @repack: in ggml's own packed buffer type. NULL = not built or not
+ * supported. */
 BenchRival *bench_rival_new(const char *layout, const uint8_t *rows, uint64_t n_rows,
                             uint64_t n_cols, const float *x, uint64_t n_tokens,
                             unsigned n_copies, unsigned n_threads, int repack);

@@ -22,10 +22,12 @@ static int type_of(const char *layout)
         const char *name;
         int type;
     } types[] = {
-        {"f32/1", GGML_TYPE_F32},   {"f16/1", GGML_TYPE_F16},   {"bf16/1", GGML_TYPE_BF16},
-        {"q4_0/1", GGML_TYPE_Q4_0}, {"q4_1/1", GGML_TYPE_Q4_1}, {"q5_0/1", GGML_TYPE_Q5_0},
-        {"q5_1/1", GGML_TYPE_Q5_1}, {"q8_0/1", GGML_TYPE_Q8_0}, {"q2_k/1", GGML_TYPE_Q2_K},
-        {"q3_k/1", GGML_TYPE_Q3_K}, {"q4_k/1", GGML_TYPE_Q4_K}, {"q5_k/1", GGML_TYPE_Q5_K},
+        {"f32/1", GGML_TYPE_F32},   {"f16/1", GGML_TYPE_F16},
+        {"bf16/1", GGML_TYPE_BF16}, {"q4_0/1", GGML_TYPE_Q4_0},
+        {"q4_1/1", GGML_TYPE_Q4_1}, {"q5_0/1", GGML_TYPE_Q5_0},
+        {"q5_1/1", GGML_TYPE_Q5_1}, {"q8_0/1", GGML_TYPE_Q8_0},
+        {"q2_k/1", GGML_TYPE_Q2_K}, {"q3_k/1", GGML_TYPE_Q3_K},
+        {"q4_k/1", GGML_TYPE_Q4_K}, {"q5_k/1", GGML_TYPE_Q5_K},
         {"q6_k/1", GGML_TYPE_Q6_K},
     };
 
@@ -80,12 +82,14 @@ BenchRival *bench_rival_new(const char *layout, const uint8_t *rows, uint64_t n_
     rival->backend = ggml_backend_cpu_init();
     ggml_backend_cpu_set_n_threads(rival->backend, (int)n_threads);
     rival->graph = ggml_new_graph(rival->ctx);
-    xt = ggml_new_tensor_2d(rival->ctx, GGML_TYPE_F32, (int64_t)n_cols, (int64_t)n_tokens);
+    xt =
+        ggml_new_tensor_2d(rival->ctx, GGML_TYPE_F32, (int64_t)n_cols, (int64_t)n_tokens);
     for (unsigned i = 0; i < n_copies; i++)
         ggml_new_tensor_2d(rival->w_ctx, (enum ggml_type)type, (int64_t)n_cols,
                            (int64_t)n_rows);
     rival->w_buffer = ggml_backend_alloc_ctx_tensors_from_buft(rival->w_ctx, buft);
-    if (repack && !ggml_get_first_tensor(rival->w_ctx)->extra) { /* it has no packing for it */
+    if (repack &&
+        !ggml_get_first_tensor(rival->w_ctx)->extra) { /* it has no packing for it */
         bench_rival_free(rival);
         return NULL;
     }

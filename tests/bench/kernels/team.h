@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A team of threads for benchmarks that meets at spinning barriers, as the engine's pool does.
+ * A team of threads for benchmarks that meets at spinning barriers, as the engine's pool
+ * does.
  */
 #ifndef BENCH_TEAM_H
 #define BENCH_TEAM_H
