@@ -27,7 +27,8 @@ static const char *tried_names(DavitDraft *draft, const DavitSlot *slot,
     return all->len ? davit_report_text(draft->report, "looked for: %s", all->str) : NULL;
 }
 
-void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTableRow *row)
+void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot,
+                        const DavitTableRow *row)
 {
     g_autoptr(GString) first = g_string_new(slot->id);
     const char *shape;
@@ -36,8 +37,8 @@ void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTab
         return;
     shape = davit_shape_text(draft->report, slot->shape, slot->rank);
     if (row->specs->len)
-        davit_match_tensor(draft, &g_array_index(row->specs, DavitSourceSpec, 0), slot->layer, 0,
-                           first);
+        davit_match_tensor(draft, &g_array_index(row->specs, DavitSourceSpec, 0),
+                           slot->layer, 0, first);
     davit_report_add(
         draft->report,
         &(DavitFinding){
@@ -45,12 +46,14 @@ void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTab
             .status = DAVIT_E_CORRUPT,
             .stage = "plan",
             .subject = first->str,
-            .expected = davit_report_text(draft->report, "%s for slot %s", shape, slot->id),
+            .expected =
+                davit_report_text(draft->report, "%s for slot %s", shape, slot->id),
             .found = "absent",
-            .message = row->specs->len ? "a tensor that the architecture needs is not in the "
-                                         "checkpoint"
-                                       : "the architecture names no source for this slot in "
-                                         "files of this format",
+            .message = row->specs->len
+                           ? "a tensor that the architecture needs is not in the "
+                             "checkpoint"
+                           : "the architecture names no source for this slot in "
+                             "files of this format",
             .hint = tried_names(draft, slot, row)});
     g_ptr_array_add(draft->wanted, g_strdup(first->str));
 }
@@ -58,23 +61,25 @@ void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTab
 /* ---- shapes ---- */
 
 /* Stored shape as the file has it, and what the transforms do to it. */
-static const char *found_text(DavitDraft *draft, const DavitModule *module, const DavitWindow *w)
+static const char *found_text(DavitDraft *draft, const DavitModule *module,
+                              const DavitWindow *w)
 {
     const davit_quant_desc *d = &module->desc;
     const uint64_t shape[3] = {w->n_experts, w->n_rows, w->n_cols};
-    const davit_tensor_info *t =
-        davit_checkpoint_tensor(draft->plan->checkpoint, module->tensor[d->parts[0].index]);
+    const davit_tensor_info *t = davit_checkpoint_tensor(
+        draft->plan->checkpoint, module->tensor[d->parts[0].index]);
     const bool cut = w->n_rows != d->n_rows || w->n_cols != d->n_cols;
 
     if (!cut && strcmp(d->scheme, "dense/1") == 0)
         return davit_shape_text(draft->report, t->shape, t->rank);
     if (w->n_experts > 1)
         return davit_shape_text(draft->report, shape, 3);
-    return davit_shape_text(draft->report, shape + 1, w->n_cols > 1 || d->n_cols > 1 ? 2 : 1);
+    return davit_shape_text(draft->report, shape + 1,
+                            w->n_cols > 1 || d->n_cols > 1 ? 2 : 1);
 }
 
-static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot, const DavitModule *module,
-                           const DavitWindow *w)
+static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot,
+                           const DavitModule *module, const DavitWindow *w)
 {
     const davit_tensor_info *t = davit_checkpoint_tensor(
         draft->plan->checkpoint, module->tensor[module->desc.parts[0].index]);
@@ -92,26 +97,28 @@ static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot, const Davit
             .stage = "plan",
             .subject = t->name,
             .expected = davit_report_text(
-                draft->report, "%s (%s)", davit_shape_text(draft->report, slot->shape, slot->rank),
+                draft->report, "%s (%s)",
+                davit_shape_text(draft->report, slot->shape, slot->rank),
                 slot->row.shape),
             .found = found_text(draft, module, w),
-            .message = davit_report_text(draft->report,
-                                         "the tensor's shape is not what slot %s needs",
-                                         slot->id),
-            .hint = "the configuration and the weights are not of one model, or the tensor was "
-                    "cropped, padded or transposed"});
+            .message = davit_report_text(
+                draft->report, "the tensor's shape is not what slot %s needs", slot->id),
+            .hint =
+                "the configuration and the weights are not of one model, or the tensor was "
+                "cropped, padded or transposed"});
 }
 
 /* Cuts of a quantised layout fall between its units. */
-static int32_t check_units(DavitDraft *draft, const DavitSlot *slot, const DavitModule *module,
-                           const DavitWindow *w)
+static int32_t check_units(DavitDraft *draft, const DavitSlot *slot,
+                           const DavitModule *module, const DavitWindow *w)
 {
     const davit_quant_desc *d = &module->desc;
     const bool turned = w->value_ops & DAVIT_VALUE_TRANSPOSE;
     const uint64_t unit = turned ? d->col_unit : d->row_unit;
     const uint64_t whole = turned ? d->n_cols : d->n_rows;
     const uint64_t end = w->row + w->n_rows;
-    const bool units_fit = unit && w->row % unit == 0 && (end % unit == 0 || end == whole);
+    const bool units_fit =
+        unit && w->row % unit == 0 && (end % unit == 0 || end == whole);
     const bool all = w->row == 0 && w->n_rows == whole;
 
     /* turning reads columns of any width, ordering rows reads single rows */
@@ -119,19 +126,19 @@ static int32_t check_units(DavitDraft *draft, const DavitSlot *slot, const Davit
         return DAVIT_OK;
     return davit_report_add(
         draft->report,
-        &(DavitFinding){.code = DAVIT_R_QUANT_PARAMS,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .stage = "plan",
-                        .subject = module->name,
-                        .expected = davit_report_text(draft->report,
-                                                      "cuts at multiples of %" PRIu64 " in %s",
-                                                      unit, d->layout),
-                        .found = davit_report_text(draft->report, "%" PRIu64 " to %" PRIu64,
-                                                   w->row, end),
-                        .message = davit_report_text(draft->report,
-                                                     "slot %s cuts the quantised weight inside "
-                                                     "a block",
-                                                     slot->id)});
+        &(DavitFinding){
+            .code = DAVIT_R_QUANT_PARAMS,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "plan",
+            .subject = module->name,
+            .expected = davit_report_text(
+                draft->report, "cuts at multiples of %" PRIu64 " in %s", unit, d->layout),
+            .found =
+                davit_report_text(draft->report, "%" PRIu64 " to %" PRIu64, w->row, end),
+            .message = davit_report_text(draft->report,
+                                         "slot %s cuts the quantised weight inside "
+                                         "a block",
+                                         slot->id)});
 }
 
 static int32_t check_purposes(DavitDraft *draft, const DavitModule *module)
@@ -141,45 +148,56 @@ static int32_t check_purposes(DavitDraft *draft, const DavitModule *module)
     if ((draft->options->purposes & ~can & (DAVIT_RUN | DAVIT_MAP)) == 0)
         return DAVIT_OK;
     return davit_report_add(
-        draft->report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
-                                       .status = DAVIT_E_UNSUPPORTED,
-                                       .purposes = DAVIT_RUN | DAVIT_MAP,
-                                       .stage = "plan",
-                                       .who = module->quant->id,
-                                       .subject = module->name,
-                                       .found = module->desc.layout,
-                                       .message = "the quant plugin reads this layout, but not "
-                                                  "for this purpose"});
+        draft->report,
+        &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN | DAVIT_MAP,
+                        .stage = "plan",
+                        .who = module->quant->id,
+                        .subject = module->name,
+                        .found = module->desc.layout,
+                        .message = "the quant plugin reads this layout, but not "
+                                   "for this purpose"});
 }
 
 /* ---- sources ---- */
 
-static void consume(DavitDraft *draft, const DavitModule *module)
+static void consume(DavitDraft *draft, const DavitModule *module, uint8_t how)
 {
     for (size_t p = 0; p < module->n_parts; p++)
-        draft->consumed[module->tensor[p]] = 1;
+        draft->consumed[module->tensor[p]] = MAX(draft->consumed[module->tensor[p]], how);
 }
 
-/* Claim, window and checks of one module that fills experts of @slot. */
-static int32_t window_of(DavitDraft *draft, const DavitSlot *slot, const DavitSourceSpec *spec,
-                         DavitModule *module, DavitWindow *out)
+/* Claim, window and checks of one module that fills @slot, or one expert of it. */
+static int32_t check_window(DavitDraft *draft, const DavitSlot *slot,
+                            const DavitSourceSpec *spec, DavitModule *module,
+                            DavitWindow *out)
 {
     DavitConfigScope at = {draft->plan->config, slot->layer};
     const DavitScope scope = {davit_config_lookup, &at};
-    int32_t status;
+    int32_t status = davit_module_table_need(draft->modules, module, draft->report);
 
-    consume(draft, module);
-    status = davit_module_table_need(draft->modules, module, draft->report);
     if (status)
         return status;
     *out = (DavitWindow){.n_experts = module->desc.n_experts,
                          .n_rows = module->desc.n_rows,
                          .n_cols = module->desc.n_cols};
     status = davit_source_apply(spec, &scope, module->name, out, draft->report);
-    if (status)
-        return status;
-    status = check_purposes(draft, module);
-    return status ? status : check_units(draft, slot, module, out);
+    if (!status)
+        status = check_purposes(draft, module);
+    if (!status)
+        status = check_units(draft, slot, module, out);
+    return status ? status : check_shape(draft, slot, module, out);
+}
+
+static int32_t window_of(DavitDraft *draft, const DavitSlot *slot,
+                         const DavitSourceSpec *spec, DavitModule *module,
+                         DavitWindow *out)
+{
+    const int32_t status = check_window(draft, slot, spec, module, out);
+
+    consume(draft, module, status ? 2 : 1);
+    return status;
 }
 
 static void add_source(DavitSlot *slot, const DavitModule *module, const DavitWindow *w,
@@ -234,8 +252,7 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
         if (!module) {
             davit_match_tensor(draft, spec, slot->layer, e, name);
             expert_missing(draft, slot, name->str);
-        } else if (!window_of(draft, slot, spec, module, &w) &&
-                   !check_shape(draft, &one, module, &w)) {
+        } else if (!window_of(draft, &one, spec, module, &w)) {
             add_source(slot, module, &w, e);
         }
     }
@@ -246,7 +263,7 @@ static void bind_one(DavitDraft *draft, DavitSlot *slot, const DavitSourceSpec *
 {
     DavitWindow w;
 
-    if (window_of(draft, slot, spec, module, &w) || check_shape(draft, slot, module, &w))
+    if (window_of(draft, slot, spec, module, &w))
         return;
     slot->sources = g_new0(DavitSlotSource, 1);
     add_source(slot, module, &w, 0);
@@ -270,7 +287,8 @@ bool davit_slot_bind(DavitDraft *draft, DavitSlot *slot, const DavitTableRow *ro
         DavitModule *module = davit_match_find(draft, spec, slot->layer, 0, name);
 
         if (!module && spec->star) /* expert 0 may be the one that is missing */
-            module = davit_match_find(draft, spec, slot->layer, slot->n_experts - 1, name);
+            module =
+                davit_match_find(draft, spec, slot->layer, slot->n_experts - 1, name);
         if (!module)
             continue;
         slot->source_text = g_strdup(spec->name);

@@ -5,17 +5,18 @@
 
 #include <string.h>
 
-#define MAX_VALUES    (1u << 20)
-#define MAX_INSTRS    (1u << 20)
-#define MAX_ATTR      4096u
-#define MAX_WIDTH     (1ull << 32)  /* of a value: no model is near it */
-#define MAX_CONSTANT  (1ull << 28)  /* float32 elements */
+#define MAX_VALUES   (1u << 20)
+#define MAX_INSTRS   (1u << 20)
+#define MAX_ATTR     4096u
+#define MAX_WIDTH    (1ull << 32) /* of a value: no model is near it */
+#define MAX_CONSTANT (1ull << 28) /* float32 elements */
 
 struct davit_builder {
     DavitDraft *draft;
-    const char *who;     /* (borrowed) the architecture's id */
-    GHashTable *by_name; /* slot id (borrowed) -> GArray of slot indexes, ascending layer */
-    int32_t *handle_of;  /* [n_slots] weight handle, -1 = not asked for yet */
+    const char *who; /* (borrowed) the architecture's id */
+    GHashTable
+        *by_name; /* slot id (borrowed) -> GArray of slot indexes, ascending layer */
+    int32_t *handle_of; /* [n_slots] weight handle, -1 = not asked for yet */
     GArray *values, *instrs, *weights, *states;
     int64_t layer;
     int32_t output;
@@ -24,21 +25,23 @@ struct davit_builder {
 
 /* ---- sticky errors ---- */
 
-static void fail(davit_builder *b, const char *subject, const char *found, const char *message)
+static void fail(davit_builder *b, const char *subject, const char *found,
+                 const char *message)
 {
     if (b->failed)
         return;
     b->failed = true;
-    davit_report_add(b->draft->report,
-                     &(DavitFinding){.code = DAVIT_R_FORWARD_ABSENT,
-                                     .status = DAVIT_E_UNSUPPORTED,
-                                     .purposes = DAVIT_RUN,
-                                     .stage = "build",
-                                     .who = b->who,
-                                     .subject = subject,
-                                     .found = found,
-                                     .message = message,
-                                     .hint = "this is a fault of the architecture plugin"});
+    davit_report_add(
+        b->draft->report,
+        &(DavitFinding){.code = DAVIT_R_FORWARD_ABSENT,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN,
+                        .stage = "build",
+                        .who = b->who,
+                        .subject = subject,
+                        .found = found,
+                        .message = message,
+                        .hint = "this is a fault of the architecture plugin"});
 }
 
 static void build_fail(davit_builder *b, const davit_refusal *record)
@@ -158,9 +161,11 @@ static int32_t build_constant(davit_builder *b, const float *data, uint64_t n_ro
 
     if (b->failed)
         return -1;
-    if (!data || n_rows == 0 || n_cols == 0 || __builtin_mul_overflow(n_rows, n_cols, &n) ||
-        n > MAX_CONSTANT || b->weights->len >= MAX_VALUES) {
-        fail(b, "constant", NULL, "a forward gives an empty table or one that is too large");
+    if (!data || n_rows == 0 || n_cols == 0 ||
+        __builtin_mul_overflow(n_rows, n_cols, &n) || n > MAX_CONSTANT ||
+        b->weights->len >= MAX_VALUES) {
+        fail(b, "constant", NULL,
+             "a forward gives an empty table or one that is too large");
         return -1;
     }
     ref.constant = g_try_malloc(n * sizeof(float));
@@ -175,7 +180,8 @@ static int32_t build_constant(davit_builder *b, const float *data, uint64_t n_ro
 
 /* ---- values and states ---- */
 
-static int32_t build_value(davit_builder *b, const char *dtype, uint32_t rows, uint64_t width)
+static int32_t build_value(davit_builder *b, const char *dtype, uint32_t rows,
+                           uint64_t width)
 {
     DavitValue value = {.dtype = davit_intern(dtype), .rows = rows, .width = width};
 
@@ -185,7 +191,8 @@ static int32_t build_value(davit_builder *b, const char *dtype, uint32_t rows, u
         fail(b, dtype, NULL, "values are f32/1 or i32/1");
         return -1;
     }
-    if (rows > DAVIT_ROWS_R || width == 0 || width > MAX_WIDTH || b->values->len >= MAX_VALUES) {
+    if (rows > DAVIT_ROWS_R || width == 0 || width > MAX_WIDTH ||
+        b->values->len >= MAX_VALUES) {
         fail(b, "value", NULL, "a forward makes a value without width, or too many");
         return -1;
     }

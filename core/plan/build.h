@@ -7,8 +7,8 @@
 #include "plan/program.h"
 
 /* Let the draft's architecture record entry @entry. draft->plan has config and slots.
- * Returns: (owned) a finished program, or NULL with records. Slots that the program reads are
- * marked used. */
+ * Returns: (owned) a finished program, or NULL with records. Slots that the program reads
+ * are marked used. */
 DavitProgram *davit_program_build(DavitDraft *draft, const char *entry);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Joint choice of layouts and entries. Slots that ops read together form a group; groups are
- * small (one matrix, or the three of an expert layer), so every combination of their layouts
- * is tried. Stored layouts come first and win ties. States are in choose_state.c. */
+ * Joint choice of layouts and entries. Slots that ops read together form a group; groups
+ * are small (one matrix, or the three of an expert layer), so every combination of their
+ * layouts is tried. Stored layouts come first and win ties. States are in choose_state.c.
+ */
 #include "plan/choose.h"
 
 #include <string.h>
@@ -18,8 +19,8 @@ typedef struct Group {
 
 typedef struct Chooser {
     DavitChooser base;
-    GArray **options;     /* (owned) [n_slots] DavitLayoutOption, NULL = no op reads it */
-    GHashTable *told;     /* (owned) text of an op and layouts -> reported already */
+    GArray **options; /* (owned) [n_slots] DavitLayoutOption, NULL = no op reads it */
+    GHashTable *told; /* (owned) text of an op and layouts -> reported already */
     int32_t status;
 } Chooser;
 
@@ -42,7 +43,8 @@ static uint32_t root_of(uint32_t *parent, uint32_t slot)
     return slot;
 }
 
-/* Slots that @instr reads joined, the root lowest; returns it, or UINT32_MAX if it reads none. */
+/* Slots that @instr reads joined, the root lowest; returns it, or UINT32_MAX if it reads
+ * none. */
 static uint32_t join_slots(const Chooser *c, const DavitInstr *instr, uint32_t *parent)
 {
     uint32_t first = UINT32_MAX;
@@ -86,7 +88,8 @@ static void group_free(void *p)
     g_free(group);
 }
 
-/* (owned) Groups in order of their first instruction. Instructions without matrices are in
+/* (owned) Groups in order of their first instruction. Instructions without matrices are
+ * in
  * @loose. */
 static GPtrArray *make_groups(const Chooser *c, GArray *loose)
 {
@@ -106,7 +109,8 @@ static GPtrArray *make_groups(const Chooser *c, GArray *loose)
         if (slot == UINT32_MAX)
             g_array_append_val(loose, i);
         else
-            g_array_append_val(group_at(groups, by_root, root_of(parent, slot))->instrs, i);
+            g_array_append_val(group_at(groups, by_root, root_of(parent, slot))->instrs,
+                               i);
     }
     for (uint32_t s = 0; s < n_slots; s++) {
         if (c->options[s] && by_root[root_of(parent, s)])
@@ -135,13 +139,15 @@ static void note_candidate(Chooser *c, const DavitInstr *instr, const DavitEntry
     DavitReport *report = c->base.draft->report;
     const char *why = davit_entry_fault(&c->base, instr, ref, false, report);
 
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_OP_MISSING,
-                                             .severity = DAVIT_NOTE,
-                                             .stage = "plan",
-                                             .who = ref->tool->component->id,
-                                             .subject = ref->entry->name,
-                                             .message = why ? why : "fits alone, but not with "
-                                                                    "the other users of a weight"});
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_OP_MISSING,
+                                     .severity = DAVIT_NOTE,
+                                     .stage = "plan",
+                                     .who = ref->tool->component->id,
+                                     .subject = ref->entry->name,
+                                     .message = why ? why
+                                                    : "fits alone, but not with "
+                                                      "the other users of a weight"});
 }
 
 /* Say once per op and layouts that nothing computes @instr, and why not. */
@@ -158,19 +164,19 @@ static void refuse_instr(Chooser *c, const DavitInstr *instr)
     if (!g_hash_table_add(c->told, key))
         return;
     davit_report_add(
-        report,
-        &(DavitFinding){.code = DAVIT_R_OP_MISSING,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_RUN,
-                        .stage = "plan",
-                        .subject = instr->op,
-                        .expected = davit_report_text(report, "a kernel for it on %s",
-                                                      c->base.draft->plan->device),
-                        .found = layouts->len ? layouts->str : NULL,
-                        .message = list ? "no kernel takes this op with these layouts"
-                                        : "no kernels component has this op",
-                        .hint = list ? "the notes say why each candidate was not taken"
-                                     : "davit plugin list shows the kernels that are there"});
+        report, &(DavitFinding){
+                    .code = DAVIT_R_OP_MISSING,
+                    .status = DAVIT_E_UNSUPPORTED,
+                    .purposes = DAVIT_RUN,
+                    .stage = "plan",
+                    .subject = instr->op,
+                    .expected = davit_report_text(report, "a kernel for it on %s",
+                                                  c->base.draft->plan->device),
+                    .found = layouts->len ? layouts->str : NULL,
+                    .message = list ? "no kernel takes this op with these layouts"
+                                    : "no kernels component has this op",
+                    .hint = list ? "the notes say why each candidate was not taken"
+                                 : "davit plugin list shows the kernels that are there"});
     for (guint e = 0; list && e < list->len; e++)
         note_candidate(c, instr, &g_array_index(list, DavitEntryRef, e));
 }
@@ -181,15 +187,15 @@ static void refuse_slot(Chooser *c, uint32_t slot, const char *why)
 
     c->status = davit_report_add(
         c->base.draft->report,
-        &(DavitFinding){.code = DAVIT_R_OP_MISSING,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_RUN,
-                        .stage = "plan",
-                        .subject = s->id,
-                        .found = s->sources[0].module->desc.layout,
-                        .message = davit_report_text(c->base.draft->report,
-                                                     "no kernel can be given this weight: %s",
-                                                     why)});
+        &(DavitFinding){
+            .code = DAVIT_R_OP_MISSING,
+            .status = DAVIT_E_UNSUPPORTED,
+            .purposes = DAVIT_RUN,
+            .stage = "plan",
+            .subject = s->id,
+            .found = s->sources[0].module->desc.layout,
+            .message = davit_report_text(c->base.draft->report,
+                                         "no kernel can be given this weight: %s", why)});
 }
 
 /* ---- one group ---- */
@@ -203,7 +209,8 @@ static uint64_t group_score(Chooser *c, const Group *group)
         const uint32_t at = g_array_index(group->instrs, uint32_t, i);
         uint64_t score;
 
-        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false, &score))
+        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false,
+                              &score))
             return 0;
         sum += score;
     }
@@ -259,7 +266,8 @@ static void refuse_group(Chooser *c, const Group *group, uint32_t *pick)
         const uint32_t at = g_array_index(group->instrs, uint32_t, i);
         uint64_t score;
 
-        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false, &score))
+        if (!davit_entry_best(&c->base, &c->base.program->instrs[at], NULL, false,
+                              &score))
             refuse_instr(c, &c->base.program->instrs[at]);
     }
 }

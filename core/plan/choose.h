@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The choice of kernels and layouts: one entry per instruction, one layout per slot that all
- * its users take, one component per state.
+ * The choice of kernels and layouts: one entry per instruction, one layout per slot that
+ * all its users take, one component per state.
  */
 #ifndef DAVIT_PLAN_CHOOSE_H
 #define DAVIT_PLAN_CHOOSE_H

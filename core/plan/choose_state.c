@@ -22,7 +22,8 @@ static uint64_t score_tool(DavitChooser *c, int32_t state, const DavitTool *tool
 }
 
 /* Bytes of a block of the state as @tool keeps it, 0 = it does not. */
-static uint64_t block_bytes(DavitChooser *c, const davit_state_spec *spec, const DavitTool *tool)
+static uint64_t block_bytes(DavitChooser *c, const davit_state_spec *spec,
+                            const DavitTool *tool)
 {
     const davit_kernels_iface *iface = tool->iface;
     uint64_t n;
@@ -77,19 +78,18 @@ static int32_t refuse_state(DavitChooser *c, int32_t state)
     const davit_state_spec *spec = &c->program->states[state];
     const int32_t status = davit_report_add(
         report,
-        &(DavitFinding){.code = DAVIT_R_OP_MISSING,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_RUN,
-                        .stage = "plan",
-                        .subject = "state",
-                        .expected = davit_report_text(report, "a kernels component on %s",
-                                                      c->draft->plan->device),
-                        .found = davit_report_text(report,
-                                                   "kind %u, %" PRIu64 " heads of %" PRIu64
-                                                   " and %" PRIu64 ", %s",
-                                                   spec->kind, spec->n_heads, spec->k_dim,
-                                                   spec->v_dim, spec->dtype),
-                        .message = "no kernels component keeps this state and has the ops on it"});
+        &(DavitFinding){
+            .code = DAVIT_R_OP_MISSING,
+            .status = DAVIT_E_UNSUPPORTED,
+            .purposes = DAVIT_RUN,
+            .stage = "plan",
+            .subject = "state",
+            .expected = davit_report_text(report, "a kernels component on %s",
+                                          c->draft->plan->device),
+            .found = davit_report_text(
+                report, "kind %u, %" PRIu64 " heads of %" PRIu64 " and %" PRIu64 ", %s",
+                spec->kind, spec->n_heads, spec->k_dim, spec->v_dim, spec->dtype),
+            .message = "no kernels component keeps this state and has the ops on it"});
 
     for (guint k = 0; k < c->draft->tools->kernels->len; k++) {
         const DavitTool *tool = &g_array_index(c->draft->tools->kernels, DavitTool, k);

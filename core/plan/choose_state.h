@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One kernels component per state: it keeps the layout, so all ops on the state are its own.
+ * One kernels component per state: it keeps the layout, so all ops on the state are its
+ * own.
  */
 #ifndef DAVIT_PLAN_CHOOSE_STATE_H
 #define DAVIT_PLAN_CHOOSE_STATE_H

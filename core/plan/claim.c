@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Asking quant plugins. Every component is asked for a new signature, in candidate order;
- * the highest score wins, the earlier one at equal scores; a final refusal ends the search. */
+ * the highest score wins, the earlier one at equal scores; a final refusal ends the
+ * search. */
 #include "plan/claim.h"
 
 #include <string.h>
@@ -14,8 +15,9 @@ typedef struct Claim {
     DavitReport *refusals; /* (owned) records of plugins that know it and say no */
     uint64_t n_refused;    /* modules that were asked for and nobody takes */
     char *first_refused;   /* (owned) name of the first of them */
-    const char *raw_layout; /* (borrowed, plugin) last layout that it named, and the same */
-    const char *layout;     /* interned */
+    const char
+        *raw_layout;    /* (borrowed, plugin) last layout that it named, and the same */
+    const char *layout; /* interned */
 } Claim;
 
 struct DavitClaims {
@@ -42,7 +44,8 @@ DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *q
     claims->checkpoint = checkpoint;
     claims->quants = quants;
     claims->config = config;
-    claims->by_signature = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
+    claims->by_signature =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
     return claims;
 }
 
@@ -69,7 +72,8 @@ static const char *suffix_of(const DavitModule *module, const char *tensor)
     return *rest == '.' ? rest + 1 : rest;
 }
 
-static void fill_view(const DavitClaims *claims, const DavitModule *module, ModuleView *out)
+static void fill_view(const DavitClaims *claims, const DavitModule *module,
+                      ModuleView *out)
 {
     for (size_t p = 0; p < module->n_parts; p++) {
         const davit_tensor_info *info =
@@ -99,16 +103,16 @@ static char *signature_text(const ModuleView *view)
     GString *text = g_string_sized_new(64);
 
     for (size_t p = 0; p < view->module.n_parts; p++)
-        g_string_append_printf(text, "%s:%s:%u;", view->part[p].suffix, view->part[p].dtype,
-                               view->part[p].rank);
+        g_string_append_printf(text, "%s:%s:%u;", view->part[p].suffix,
+                               view->part[p].dtype, view->part[p].rank);
     return g_string_free(text, FALSE);
 }
 
 /* ---- claim ---- */
 
 /* Returns: true when the search ends here. */
-static bool ask_one(const DavitTool *tool, const davit_quant_module *signature, Claim *claim,
-                    uint32_t *best)
+static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
+                    Claim *claim, uint32_t *best)
 {
     const davit_quant_iface *iface = tool->iface;
     const size_t mark = davit_report_count(claim->refusals);
@@ -157,7 +161,8 @@ static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
     signature.name = NULL;
     signature.parts = parts;
     for (guint i = 0; !ended && i < claims->quants->len; i++)
-        ended = ask_one(&g_array_index(claims->quants, DavitTool, i), &signature, claim, &best);
+        ended = ask_one(&g_array_index(claims->quants, DavitTool, i), &signature, claim,
+                        &best);
     if (ended)
         claim->tool = NULL;
     g_hash_table_insert(claims->by_signature, g_steal_pointer(&text), claim);
@@ -180,21 +185,21 @@ static char *parts_text(const ModuleView *view)
 static int32_t repeat_refusal(const DavitModule *module, const DavitRecord *r,
                               DavitReport *report)
 {
-    return davit_report_add(
-        report, &(DavitFinding){.code = r->code,
-                                .status = r->status,
-                                .final = r->final,
-                                .stage = "plan",
-                                .who = r->who,
-                                .subject = module->name,
-                                .expected = r->expected,
-                                .found = r->found ? r->found : r->subject,
-                                .message = r->message,
-                                .hint = r->hint});
+    return davit_report_add(report,
+                            &(DavitFinding){.code = r->code,
+                                            .status = r->status,
+                                            .final = r->final,
+                                            .stage = "plan",
+                                            .who = r->who,
+                                            .subject = module->name,
+                                            .expected = r->expected,
+                                            .found = r->found ? r->found : r->subject,
+                                            .message = r->message,
+                                            .hint = r->hint});
 }
 
-static int32_t nobody_claims(const DavitModule *module, const ModuleView *view, Claim *claim,
-                             DavitReport *report)
+static int32_t nobody_claims(const DavitModule *module, const ModuleView *view,
+                             Claim *claim, DavitReport *report)
 {
     const DavitRecord *refusal = davit_report_first_error(claim->refusals, 0);
     g_autofree char *parts = parts_text(view);
@@ -205,14 +210,15 @@ static int32_t nobody_claims(const DavitModule *module, const ModuleView *view, 
     if (refusal)
         return repeat_refusal(module, refusal, report);
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
-                                .status = DAVIT_E_UNSUPPORTED,
-                                .stage = "plan",
-                                .subject = module->name,
-                                .expected = "tensors that a quant plugin of this build claims",
-                                .found = parts,
-                                .message = "no plugin reads this quantised layout",
-                                .hint = "davit plugin list shows the layouts that are there"});
+        report,
+        &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .stage = "plan",
+                        .subject = module->name,
+                        .expected = "tensors that a quant plugin of this build claims",
+                        .found = parts,
+                        .message = "no plugin reads this quantised layout",
+                        .hint = "davit plugin list shows the layouts that are there"});
 }
 
 void davit_claims_note_rest(const DavitClaims *claims, DavitReport *report)
@@ -226,31 +232,33 @@ void davit_claims_note_rest(const DavitClaims *claims, DavitReport *report)
 
         if (claim->n_refused > 1)
             davit_report_add(
-                report, &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
-                                        .severity = DAVIT_NOTE,
-                                        .stage = "plan",
-                                        .subject = claim->first_refused,
-                                        .found = davit_report_text(report, "%" PRIu64 " modules",
-                                                                   claim->n_refused),
-                                        .message = "so many modules are stored in this way"});
+                report,
+                &(DavitFinding){.code = DAVIT_R_QUANT_UNKNOWN,
+                                .severity = DAVIT_NOTE,
+                                .stage = "plan",
+                                .subject = claim->first_refused,
+                                .found = davit_report_text(report, "%" PRIu64 " modules",
+                                                           claim->n_refused),
+                                .message = "so many modules are stored in this way"});
     }
 }
 
 /* ---- check ---- */
 
-static int32_t bad_desc(const DavitModule *module, const DavitTool *tool, const char *what,
-                        DavitReport *report)
+static int32_t bad_desc(const DavitModule *module, const DavitTool *tool,
+                        const char *what, DavitReport *report)
 {
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_QUANT_PARAMS,
-                                .status = DAVIT_E_UNSUPPORTED,
-                                .stage = "plan",
-                                .who = tool->component->id,
-                                .subject = module->name,
-                                .found = what,
-                                .message = "the quant plugin's description does not fit the "
-                                           "stored tensors",
-                                .hint = "this is a fault of the plugin; report it to its vendor"});
+        report, &(DavitFinding){
+                    .code = DAVIT_R_QUANT_PARAMS,
+                    .status = DAVIT_E_UNSUPPORTED,
+                    .stage = "plan",
+                    .who = tool->component->id,
+                    .subject = module->name,
+                    .found = what,
+                    .message = "the quant plugin's description does not fit the "
+                               "stored tensors",
+                    .hint = "this is a fault of the plugin; report it to its vendor"});
 }
 
 /* What a plugin says must lie inside the file, whoever wrote it. NULL = it does. */
@@ -261,7 +269,8 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
 
     if (!desc->layout || !desc->scheme)
         return "no layout or scheme name";
-    if (desc->n_experts == 0 || desc->n_rows == 0 || desc->n_cols == 0 || desc->row_unit == 0)
+    if (desc->n_experts == 0 || desc->n_rows == 0 || desc->n_cols == 0 ||
+        desc->row_unit == 0)
         return "an axis or row unit of 0";
     if (desc->n_parts == 0 || desc->n_parts > DAVIT_MAX_PARTS)
         return "number of parts out of range";
@@ -276,7 +285,8 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
         if (!part->role || part->index >= module->n_parts)
             return "part without role or tensor";
         if (__builtin_mul_overflow(rows, part->row_bytes, &n) ||
-            n > davit_checkpoint_tensor(claims->checkpoint, module->tensor[part->index])->n_bytes)
+            n > davit_checkpoint_tensor(claims->checkpoint, module->tensor[part->index])
+                    ->n_bytes)
             return "rows pass the end of a tensor";
     }
     return NULL;
@@ -299,8 +309,8 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
         return nobody_claims(module, &view, claim, report);
     iface = claim->tool->iface;
     davit_sink_init(&sink, report, claim->tool->component->id, "plan");
-    status = davit_sink_done(&sink,
-                             iface->check(claim->tool->self, &view.module, &desc, &sink.abi));
+    status = davit_sink_done(
+        &sink, iface->check(claim->tool->self, &view.module, &desc, &sink.abi));
     if (status)
         return status;
     fault = desc_fault(claims, module, &desc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which quant plugin understands a module: asked once per distinct signature, then checked
- * per module.
+ * Which quant plugin understands a module: asked once per distinct signature, then
+ * checked per module.
  */
 #ifndef DAVIT_PLAN_CLAIM_H
 #define DAVIT_PLAN_CLAIM_H

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* "glob  reason"; '*' any text, '?' one character. For every architecture (archs.md 2.0). */
+/* "glob  reason"; '*' any text, '?' one character. For every architecture. */
 static const char *const core_rules[] = {
     "*.rotary_emb.inv_freq  rotary table that is computed again",
     "rope.freqs  rotary table that is computed again",
@@ -27,12 +27,12 @@ static const char *const core_rules[] = {
 };
 
 typedef struct Rule {
-    char *glob;           /* (owned) NULL = layers past the last */
-    GPatternSpec *spec;   /* (owned) */
-    char *reason;         /* (owned) */
+    char *glob;         /* (owned) NULL = layers past the last */
+    GPatternSpec *spec; /* (owned) */
+    char *reason;       /* (owned) */
     uint64_t n_tensors;
     uint64_t n_bytes;
-    const char *first;    /* (borrowed, checkpoint) */
+    const char *first; /* (borrowed, checkpoint) */
 } Rule;
 
 static void rule_clear(void *p)
@@ -62,7 +62,8 @@ static GArray *collect_rules(const DavitDraft *draft)
     GArray *rules = g_array_new(FALSE, TRUE, sizeof(Rule));
     const char *const *of_arch = draft->plan->arch_iface->ignore;
     const char *const *of_user = draft->options->ignore;
-    Rule past = {.reason = g_strdup("layers past the last, multi-token prediction or leftovers")};
+    Rule past = {
+        .reason = g_strdup("layers past the last, multi-token prediction or leftovers")};
 
     g_array_set_clear_func(rules, rule_clear);
     g_array_append_val(rules, past);
@@ -82,7 +83,8 @@ static bool rule_takes(const DavitDraft *draft, const Rule *rule, const char *na
     return g_pattern_spec_match_string(rule->spec, name);
 }
 
-static bool skipped_by_rule(const DavitDraft *draft, GArray *rules, const davit_tensor_info *t)
+static bool skipped_by_rule(const DavitDraft *draft, GArray *rules,
+                            const davit_tensor_info *t)
 {
     for (guint r = 0; r < rules->len; r++) {
         Rule *rule = &g_array_index(rules, Rule, r);
@@ -106,17 +108,16 @@ static void note_rules(const DavitDraft *draft, const GArray *rules)
             continue;
         davit_report_add(
             draft->report,
-            &(DavitFinding){.code = DAVIT_R_IGNORED_BY_RULE,
-                            .severity = DAVIT_NOTE,
-                            .stage = "plan",
-                            .subject = rule->glob ? rule->glob : rule->first,
-                            .found = davit_report_text(draft->report,
-                                                       "%" PRIu64 " tensors, %" PRIu64
-                                                       " bytes, first %s",
-                                                       rule->n_tensors, rule->n_bytes,
-                                                       rule->first),
-                            .message = davit_report_text(draft->report, "skipped by rule: %s",
-                                                         rule->reason)});
+            &(DavitFinding){
+                .code = DAVIT_R_IGNORED_BY_RULE,
+                .severity = DAVIT_NOTE,
+                .stage = "plan",
+                .subject = rule->glob ? rule->glob : rule->first,
+                .found = davit_report_text(
+                    draft->report, "%" PRIu64 " tensors, %" PRIu64 " bytes, first %s",
+                    rule->n_tensors, rule->n_bytes, rule->first),
+                .message = davit_report_text(draft->report, "skipped by rule: %s",
+                                             rule->reason)});
     }
 }
 
@@ -183,19 +184,21 @@ static void report_unexpected(const DavitDraft *draft, const davit_tensor_info *
             .subject = t->name,
             .found = davit_report_text(draft->report, "%s %s", t->dtype, shape),
             .message = "no slot of the architecture and no rule takes this tensor",
-            .hint = near ? davit_report_text(draft->report, "a missing tensor is named %s", near)
+            .hint = near ? davit_report_text(draft->report,
+                                             "a missing tensor is named %s", near)
                          : "--ignore GLOB leaves tensors out on purpose"});
 }
 
 static void report_rest(const DavitDraft *draft, uint64_t n)
 {
-    davit_report_add(draft->report,
-                     &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,
-                                     .status = DAVIT_E_CORRUPT,
-                                     .stage = "plan",
-                                     .found = davit_report_text(draft->report,
-                                                                "%" PRIu64 " more tensors", n),
-                                     .message = "more tensors are taken by no slot and no rule"});
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){
+            .code = DAVIT_R_TENSOR_UNEXPECTED,
+            .status = DAVIT_E_CORRUPT,
+            .stage = "plan",
+            .found = davit_report_text(draft->report, "%" PRIu64 " more tensors", n),
+            .message = "more tensors are taken by no slot and no rule"});
 }
 
 /* Rows of a module that slots take, for modules that some slot cuts. */
@@ -259,17 +262,19 @@ static GArray *collect_cuts(const DavitDraft *draft)
 
 static void report_hole(DavitDraft *draft, const Cut *cut, uint64_t from, uint64_t to)
 {
-    davit_report_add(draft->report,
-                     &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,
-                                     .status = DAVIT_E_CORRUPT,
-                                     .stage = "plan",
-                                     .subject = cut->module->name,
-                                     .found = davit_report_text(draft->report,
-                                                                "rows %" PRIu64 " to %" PRIu64,
-                                                                from, to - 1),
-                                     .message = "rows of a fused tensor are taken by no slot",
-                                     .hint = "the configuration's sizes do not add up to the "
-                                             "tensor's rows"});
+    if (draft->consumed[cut->module->tensor[0]] == 2)
+        return; /* a slot asked for these rows and was told why not */
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,
+                        .status = DAVIT_E_CORRUPT,
+                        .stage = "plan",
+                        .subject = cut->module->name,
+                        .found = davit_report_text(
+                            draft->report, "rows %" PRIu64 " to %" PRIu64, from, to - 1),
+                        .message = "rows of a fused tensor are taken by no slot",
+                        .hint = "the configuration's sizes do not add up to the "
+                                "tensor's rows"});
 }
 
 static void check_cut_modules(DavitDraft *draft)

@@ -6,9 +6,9 @@
 
 #include "plan/match.h"
 
-/* After slots were made. Reports TENSOR_UNEXPECTED for what nobody takes, with the nearest
- * wanted name; one IGNORED_BY_RULE note per rule that skipped something; rows of a fused
- * tensor that no slot takes. */
+/* After slots were made. Reports TENSOR_UNEXPECTED for what nobody takes, with the
+ * nearest wanted name; one IGNORED_BY_RULE note per rule that skipped something; rows of
+ * a fused tensor that no slot takes. */
 void davit_coverage_check(DavitDraft *draft);
 
 /* Names nearest to each other by insertions, deletions and changes. [pure] */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules without an architecture: for inspect and dump. Float32 in canonical order, tile by
- * tile through the quant plugin, from the file's mapping. */
+ * Modules without an architecture: for inspect and dump. Float32 in canonical order, tile
+ * by tile through the quant plugin, from the file's mapping. */
 #include <string.h>
 
 #include "plan/module.h"
@@ -28,15 +28,16 @@ static void add_as_warnings(DavitReport *report, const DavitReport *from)
     for (size_t i = 0; i < davit_report_count(from); i++) {
         const DavitRecord *r = davit_report_get(from, i);
 
-        davit_report_add(report, &(DavitFinding){.code = r->code,
-                                                 .severity = MIN(r->severity, DAVIT_WARNING),
-                                                 .stage = r->stage,
-                                                 .who = r->who,
-                                                 .subject = r->subject,
-                                                 .expected = r->expected,
-                                                 .found = r->found,
-                                                 .message = r->message,
-                                                 .hint = r->hint});
+        davit_report_add(report,
+                         &(DavitFinding){.code = r->code,
+                                         .severity = MIN(r->severity, DAVIT_WARNING),
+                                         .stage = r->stage,
+                                         .who = r->who,
+                                         .subject = r->subject,
+                                         .expected = r->expected,
+                                         .found = r->found,
+                                         .message = r->message,
+                                         .hint = r->hint});
     }
 }
 
@@ -45,7 +46,8 @@ GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *ch
 {
     g_autoptr(GArray) quants = davit_tools_quants(registry);
     g_autoptr(davit_config) config = settings ? davit_config_bare(settings) : NULL;
-    g_autoptr(DavitModuleTable) table = davit_module_table_new(checkpoint, quants, config);
+    g_autoptr(DavitModuleTable) table =
+        davit_module_table_new(checkpoint, quants, config);
     GPtrArray *modules = g_ptr_array_new_with_free_func(module_free);
 
     for (size_t i = 0; i < davit_module_table_count(table); i++) {
@@ -69,8 +71,8 @@ static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *chec
     for (uint32_t p = 0; p < module->desc.n_parts; p++) {
         const size_t tensor = module->tensor[module->desc.parts[p].index];
         const davit_tensor_info *t = davit_checkpoint_tensor(checkpoint, tensor);
-        const int32_t status = davit_checkpoint_view(checkpoint, t->file, t->off, t->n_bytes,
-                                                     &parts[p].ptr, report);
+        const int32_t status = davit_checkpoint_view(checkpoint, t->file, t->off,
+                                                     t->n_bytes, &parts[p].ptr, report);
 
         if (status)
             return status;
@@ -79,8 +81,8 @@ static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *chec
     return DAVIT_OK;
 }
 
-static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *tile, float *out,
-                           DavitReport *report)
+static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *tile,
+                           float *out, DavitReport *report)
 {
     davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, group),
                           .form = DAVIT_FORM_F32,
@@ -92,7 +94,8 @@ static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *ti
         int32_t status;
 
         davit_sink_init(&sink, report, module->quant->id, "decode");
-        status = davit_sink_done(&sink, module->iface->verify(module->self, tile, &sink.abi));
+        status =
+            davit_sink_done(&sink, module->iface->verify(module->self, tile, &sink.abi));
         if (status)
             return status;
     }

@@ -21,9 +21,9 @@ typedef struct DavitTool {
 
 /* Everything a plan is made from besides the checkpoint. Arrays in candidate order. */
 typedef struct DavitToolbox {
-    DavitTool arch;    /* component NULL = not chosen yet */
-    GArray *quants;    /* (owned) DavitTool */
-    GArray *kernels;   /* (owned) DavitTool, of the wanted device only */
+    DavitTool arch;  /* component NULL = not chosen yet */
+    GArray *quants;  /* (owned) DavitTool */
+    GArray *kernels; /* (owned) DavitTool, of the wanted device only */
 } DavitToolbox;
 
 typedef struct DavitModuleTable DavitModuleTable;
@@ -34,19 +34,22 @@ typedef struct DavitDraft {
     const DavitToolbox *tools;       /* (borrowed) */
     DavitReport *report;             /* (borrowed) */
     DavitModuleTable *modules;       /* (borrowed) */
-    const char *f32;    /* interned "f32/1" */
-    const char *prefix; /* (static) before "layers.{i}." in Hugging Face names; "" = none */
-    uint8_t *consumed;  /* (borrowed) [n_tensors] 1 = a slot takes the tensor */
-    GArray *slots;      /* (borrowed) DavitSlot, moved into the plan when complete */
-    GPtrArray *wanted;  /* (owned) char *: names that missing slots looked for */
-    uint64_t n_missing, n_mismatched; /* findings, also those without a record of their own */
+    const char *f32;                 /* interned "f32/1" */
+    const char
+        *prefix; /* (static) before "layers.{i}." in Hugging Face names; "" = none */
+    uint8_t *consumed; /* (borrowed) [n_tensors] 1 = a slot takes the tensor, 2 = and
+                        * was refused it */
+    GArray *slots;     /* (borrowed) DavitSlot, moved into the plan when complete */
+    GPtrArray *wanted; /* (owned) char *: names that missing slots looked for */
+    uint64_t n_missing,
+        n_mismatched; /* findings, also those without a record of their own */
 } DavitDraft;
 
 /* The plan itself, without choosing components: what davit_plan_make does after it has
  * found them, and what tests call with tables of their own. */
 DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,
-                            const DavitSettings *settings, const DavitPlanOptions *options,
-                            DavitReport *report);
+                            const DavitSettings *settings,
+                            const DavitPlanOptions *options, DavitReport *report);
 
 /* Is @word one of the '|'-joined words of @list (NULL = none)? */
 bool davit_words_have(const char *list, const char *word);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One entry against one call. Everything static that can be refused is refused here, so that
- * run cannot fail. */
+ * One entry against one call. Everything static that can be refused is refused here, so
+ * that run cannot fail. */
 #include "plan/entry.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static void list_free(void *p)
     g_array_unref(p);
 }
 
-static void add_entry(DavitChooser *c, const DavitTool *tool, const davit_kernel_entry *entry)
+static void add_entry(DavitChooser *c, const DavitTool *tool,
+                      const davit_kernel_entry *entry)
 {
     const DavitEntryRef ref = {entry, tool};
     const char *op = davit_intern(entry->op);
@@ -109,8 +110,10 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
     const int32_t at = davit_instr_slot(c, instr, index);
     const DavitSlot *slot;
 
-    *out = (davit_weight){.layout = c->draft->f32, .n_experts = 1,
-                          .n_rows = ref->n_rows, .n_cols = ref->n_cols};
+    *out = (davit_weight){.layout = c->draft->f32,
+                          .n_experts = 1,
+                          .n_rows = ref->n_rows,
+                          .n_cols = ref->n_cols};
     if (at < 0)
         return;
     slot = &c->draft->plan->slots[at];
@@ -124,8 +127,8 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
         memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
 }
 
-static void fill_call(const DavitChooser *c, const DavitInstr *instr, const DavitEntryRef *ref,
-                      CallData *out)
+static void fill_call(const DavitChooser *c, const DavitInstr *instr,
+                      const DavitEntryRef *ref, CallData *out)
 {
     uint64_t n_attr = 0;
 
@@ -145,8 +148,9 @@ static void fill_call(const DavitChooser *c, const DavitInstr *instr, const Davi
         out->call.attr = out->attr;
     }
     if (instr->state >= 0) {
-        out->state = (davit_state){.block_bytes = c->program->state_block_bytes[instr->state],
-                                   .spec = &c->program->states[instr->state]};
+        out->state =
+            (davit_state){.block_bytes = c->program->state_block_bytes[instr->state],
+                          .spec = &c->program->states[instr->state]};
         out->call.state = &out->state;
     }
     for (uint32_t i = 0; i < instr->n_in; i++)
@@ -163,7 +167,7 @@ static void fill_call(const DavitChooser *c, const DavitInstr *instr, const Davi
 
 /* ---- faults ---- */
 
-/* True if @instr's attributes say more than an entry that knows @known bytes would read. */
+/* True if @instr's attributes say more than the @known bytes that an entry reads. */
 static bool attr_beyond(const DavitInstr *instr, uint64_t known)
 {
     const uint8_t *bytes = instr->attr;
@@ -188,7 +192,8 @@ static const char *static_fault(const DavitChooser *c, const DavitInstr *instr,
         return "needs a CPU feature that this machine does not offer";
     if (entry->attr_size > MAX_ATTR || attr_beyond(instr, entry->attr_size))
         return "does not know an attribute that is set";
-    if ((entry->flags & DAVIT_ENTRY_INT8) && options->activations == DAVIT_ACTIVATIONS_F32)
+    if ((entry->flags & DAVIT_ENTRY_INT8) &&
+        options->activations == DAVIT_ACTIVATIONS_F32)
         return "rounds activations to 8 bits; float32 was asked for";
     if ((entry->flags & DAVIT_ENTRY_NOT_INVARIANT) && !options->allow_not_invariant)
         return "its results depend on what is computed beside them";
@@ -196,7 +201,8 @@ static const char *static_fault(const DavitChooser *c, const DavitInstr *instr,
 }
 
 /* A reason in words, or just that there is one when nobody will read it. */
-static const char *text_or(DavitReport *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static const char *text_or(DavitReport *report, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
 static const char *text_or(DavitReport *report, const char *format, ...)
 {
     g_autofree char *text = NULL;
@@ -242,7 +248,8 @@ static const char *check_fault(DavitChooser *c, const DavitInstr *instr,
         return NULL;
     fill_call(c, instr, ref, &data);
     davit_sink_init(&sink, c->scratch, ref->tool->component->id, "plan");
-    if (davit_sink_done(&sink, ref->entry->check(ref->tool->self, &data.call, &sink.abi))) {
+    if (davit_sink_done(&sink,
+                        ref->entry->check(ref->tool->self, &data.call, &sink.abi))) {
         error = davit_report_first_error(c->scratch, 0);
         why = text_or(report, "%s%s%s", error->message, error->found ? ": found " : "",
                       error->found ? error->found : "");
@@ -252,7 +259,8 @@ static const char *check_fault(DavitChooser *c, const DavitInstr *instr,
 }
 
 const char *davit_entry_fault(DavitChooser *c, const DavitInstr *instr,
-                              const DavitEntryRef *ref, bool any_layout, DavitReport *report)
+                              const DavitEntryRef *ref, bool any_layout,
+                              DavitReport *report)
 {
     const char *why = static_fault(c, instr, ref->entry);
 
@@ -265,7 +273,7 @@ const char *davit_entry_fault(DavitChooser *c, const DavitInstr *instr,
     return why ? why : check_fault(c, instr, ref, report);
 }
 
-/* Where 8-bit activations are asked for, an entry that uses them goes before all others. */
+/* Where 8-bit activations are asked for, an entry that uses them goes first. */
 static uint64_t score_of(const DavitChooser *c, const davit_kernel_entry *entry)
 {
     const bool first = c->draft->options->activations == DAVIT_ACTIVATIONS_INT8 &&

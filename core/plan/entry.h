@@ -13,24 +13,26 @@ typedef struct DavitEntryRef {
 
 /* Entries by op, in candidate order, and the layout considered for each slot. */
 typedef struct DavitChooser {
-    DavitDraft *draft;       /* (borrowed) */
-    DavitProgram *program;   /* (borrowed) */
-    GHashTable *by_op;       /* op (interned) -> GArray of DavitEntryRef */
-    const DavitLayoutOption **layout_of; /* [n_slots] (borrowed) considered now, NULL = none */
-    const DavitTool **state_tool;        /* [n_states] whose ops a state's ops must be */
-    GArray **state_instrs;   /* [n_states] uint32_t: instructions on each state */
-    DavitReport *scratch;    /* (owned) where refused checks write, emptied after each */
-    uint64_t cpu;            /* DAVIT_CPU_ bits of this machine */
+    DavitDraft *draft;     /* (borrowed) */
+    DavitProgram *program; /* (borrowed) */
+    GHashTable *by_op;     /* op (interned) -> GArray of DavitEntryRef */
+    const DavitLayoutOption *
+        *layout_of;               /* [n_slots] (borrowed) considered now, NULL = none */
+    const DavitTool **state_tool; /* [n_states] whose ops a state's ops must be */
+    GArray **state_instrs;        /* [n_states] uint32_t: instructions on each state */
+    DavitReport *scratch; /* (owned) where refused checks write, emptied after each */
+    uint64_t cpu;         /* DAVIT_CPU_ bits of this machine */
 } DavitChooser;
 
 void davit_chooser_init(DavitChooser *chooser, DavitDraft *draft, DavitProgram *program);
 void davit_chooser_clear(DavitChooser *chooser);
 
 /* Why @ref cannot compute @instr with the layouts considered now; NULL = it can. The text
- * is owned by @report (NULL = nobody reads it). @any_layout: leave matrix layouts and check
- * out. */
+ * is owned by @report (NULL = nobody reads it). @any_layout: leave matrix layouts and
+ * check out. */
 const char *davit_entry_fault(DavitChooser *chooser, const DavitInstr *instr,
-                              const DavitEntryRef *ref, bool any_layout, DavitReport *report);
+                              const DavitEntryRef *ref, bool any_layout,
+                              DavitReport *report);
 
 /* The best entry: highest score, then candidate order; @tool not NULL = only its entries.
  * (borrowed) NULL if none can. */
@@ -40,6 +42,7 @@ const DavitEntryRef *davit_entry_best(DavitChooser *chooser, const DavitInstr *i
 
 /* Slot whose bytes weight @index of @instr uses (a tied one's owner), -1 = a constant or
  * absent. */
-int32_t davit_instr_slot(const DavitChooser *chooser, const DavitInstr *instr, uint32_t index);
+int32_t davit_instr_slot(const DavitChooser *chooser, const DavitInstr *instr,
+                         uint32_t index);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Interned names of ops, layouts and dtypes: compared by pointer once the plan is made. */
+ * Interned names of ops, layouts and dtypes, compared by pointer. */
 #include <string.h>
 
 #include "plan/draft.h"

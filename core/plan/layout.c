@@ -31,8 +31,8 @@ static bool same_layout(const DavitSlot *slot)
     return true;
 }
 
-/* Can a row range of every source be pointed at? Parts whose rows are not contiguous can only
- * be used whole and in order. */
+/* Can a row range of every source be pointed at? Parts whose rows are not contiguous can
+ * only be used whole and in order. */
 static bool rows_addressable(const DavitSlot *slot)
 {
     for (size_t s = 0; s < slot->n_sources; s++) {
@@ -99,11 +99,13 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
 
     *out_why = NULL;
     if (davit_slot_is_vector(slot)) {
-        add_option(options, DAVIT_ACCESS_DECODE, draft->f32, "vectors are kept as float32");
+        add_option(options, DAVIT_ACCESS_DECODE, draft->f32,
+                   "vectors are kept as float32");
         return options;
     }
     if (slot->value_ops) {
-        add_option(options, DAVIT_ACCESS_DECODE, draft->f32, "a transform changes its values");
+        add_option(options, DAVIT_ACCESS_DECODE, draft->f32,
+                   "a transform changes its values");
         return options;
     }
     if (!same_layout(slot)) {
@@ -117,7 +119,8 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
     else if (addressable && slot->perm_heads)
         add_option(options, DAVIT_ACCESS_COPY, stored, "rows are put in another order");
     else if (addressable)
-        add_option(options, DAVIT_ACCESS_BORROW, stored, "kernels read the file in place");
+        add_option(options, DAVIT_ACCESS_BORROW, stored,
+                   "kernels read the file in place");
     if (draft->options->layout != DAVIT_LAYOUT_STORED || !addressable)
         add_packs(draft, slot, addressable, options);
     if (options->len == 0)
@@ -133,7 +136,8 @@ static uint64_t align_up(uint64_t n, uint64_t align)
 }
 
 /* File bytes behind the rows of one source. */
-static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src, bool turned)
+static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src,
+                             bool turned)
 {
     const davit_quant_desc *d = &src->module->desc;
     uint64_t n = 0;
@@ -149,7 +153,8 @@ static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src
     return n;
 }
 
-/* Memory of one source in the chosen layout. Sizes were bounded when modules were checked. */
+/* Memory of one source in the chosen layout. Sizes were bounded when modules were
+ * checked. */
 static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
                               const DavitSlotSource *src)
 {
@@ -165,7 +170,8 @@ static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
         return src->n_experts * align_up(n, align);
     }
     if (slot->access == DAVIT_ACCESS_DECODE)
-        return src->n_experts * align_up(src->n_rows * slot->n_cols * sizeof(float), align);
+        return src->n_experts *
+               align_up(src->n_rows * slot->n_cols * sizeof(float), align);
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(
             draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
@@ -176,7 +182,8 @@ static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
     return src->n_experts * n;
 }
 
-void davit_layout_set(const DavitDraft *draft, DavitSlot *slot, const DavitLayoutOption *option)
+void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
+                      const DavitLayoutOption *option)
 {
     slot->access = option->access;
     slot->layout = option->layout;

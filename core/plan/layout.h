@@ -11,19 +11,20 @@ typedef struct DavitLayoutOption {
     const char *layout;     /* interned: what kernels get */
     const davit_pack *pack; /* PACK only */
     void *pack_self;
-    const char *reason;     /* (static) */
+    const char *reason; /* (static) */
 } DavitLayoutOption;
 
 /* Do kernels get @slot as plain float32 whatever it is stored in? */
 bool davit_slot_is_vector(const DavitSlot *slot);
 
-/* (owned) DavitLayoutOption, the stored layout first, then packs in candidate order. Empty
- * when the slot's sources differ in layout, or nothing can read their rows: *out_why says
- * which (static). */
+/* (owned) DavitLayoutOption, the stored layout first, then packs in candidate order.
+ * Empty when the slot's sources differ in layout, or nothing can read their rows:
+ * *out_why says which (static). */
 GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
                              const char **out_why);
 
 /* Write the choice and its bytes into @slot. */
-void davit_layout_set(const DavitDraft *draft, DavitSlot *slot, const DavitLayoutOption *option);
+void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
+                      const DavitLayoutOption *option);
 
 #endif

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prefix rules: one prefix per checkpoint, found by trying. Slot tables stay free of them. */
+ * Prefix rules: one prefix per checkpoint, found by trying. Slot tables stay free of
+ * them. */
 #include "plan/match.h"
 
 #include <string.h>
 
 /* Longest first, so that a wrapper's prefix is tried before its own tail. */
 static const char *const prefixes[] = {
-    "base_model.model.model.", "model.language_model.", "language_model.model.",
-    "base_model.model.",       "model.text_model.",     "language_model.",
-    "thinker.model.",          "model.model.",          "transformer.",
-    "model.",                  "",
+    "base_model.model.model.",
+    "model.language_model.",
+    "language_model.model.",
+    "base_model.model.",
+    "model.text_model.",
+    "language_model.",
+    "thinker.model.",
+    "model.model.",
+    "transformer.",
+    "model.",
+    "",
 };
 
 /* Where a head or another global may lie though the layers have a prefix. */
@@ -49,8 +57,8 @@ static void append_filled(GString *out, const char *name, uint64_t layer, uint64
     }
 }
 
-static void fill_name(const DavitSourceSpec *spec, const char *prefix, bool gguf, int64_t layer,
-                      uint64_t expert, GString *out)
+static void fill_name(const DavitSourceSpec *spec, const char *prefix, bool gguf,
+                      int64_t layer, uint64_t expert, GString *out)
 {
     const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
 
@@ -83,8 +91,8 @@ bool davit_match_name(const DavitDraft *draft, const DavitSourceSpec *spec, int6
     return true;
 }
 
-void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
-                        uint64_t expert, GString *out)
+void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec,
+                        int64_t layer, uint64_t expert, GString *out)
 {
     /* a global that is no part of the text stack, the head, has no prefix */
     const bool head = layer < 0 && strcmp(spec->name, "lm_head") == 0;
@@ -123,8 +131,8 @@ DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *sp
 }
 
 /* Slots of @table that are there under @prefix, looking at layer 0. */
-static size_t count_found(const DavitDraft *draft, const GArray *table, const char *prefix,
-                          GString *buf)
+static size_t count_found(const DavitDraft *draft, const GArray *table,
+                          const char *prefix, GString *buf)
 {
     size_t n = 0;
 
@@ -162,22 +170,24 @@ const char *davit_match_prefix(const DavitDraft *draft, const GArray *table)
         }
     }
     if (second)
-        davit_report_add(draft->report,
-                         &(DavitFinding){.code = DAVIT_R_AMBIGUOUS,
-                                         .status = DAVIT_E_MISMATCH,
-                                         .stage = "plan",
-                                         .subject = best,
-                                         .expected = "one text model in the checkpoint",
-                                         .found = second,
-                                         .message = "two prefixes of tensor names fit equally "
-                                                    "well, so two models may lie in one place",
-                                         .hint = "keep the files of one model in a directory"});
+        davit_report_add(
+            draft->report,
+            &(DavitFinding){.code = DAVIT_R_AMBIGUOUS,
+                            .status = DAVIT_E_MISMATCH,
+                            .stage = "plan",
+                            .subject = best,
+                            .expected = "one text model in the checkpoint",
+                            .found = second,
+                            .message = "two prefixes of tensor names fit equally "
+                                       "well, so two models may lie in one place",
+                            .hint = "keep the files of one model in a directory"});
     return best;
 }
 
 int64_t davit_match_layer(const DavitDraft *draft, const char *tensor)
 {
-    g_autofree char *stem = g_strconcat(draft->prefix, is_gguf(draft) ? "blk." : "layers.", NULL);
+    g_autofree char *stem =
+        g_strconcat(draft->prefix, is_gguf(draft) ? "blk." : "layers.", NULL);
     const size_t n = strlen(stem);
     char *end;
     guint64 layer;

@@ -7,20 +7,23 @@
 #include "plan/module.h"
 #include "plan/table.h"
 
-/* The prefix under which most slots of @table are found, "model." when none is. For GGUF "".
- * (static) Errors: AMBIGUOUS when two prefixes fit equally well; the first is returned. */
+/* The prefix under which most slots of @table are found, "model." when none is. For GGUF
+ * "". (static) Errors: AMBIGUOUS when two prefixes fit equally well; the first is
+ * returned. */
 const char *davit_match_prefix(const DavitDraft *draft, const GArray *table);
 
-/* Name number @variant of a source: prefix, layer and expert filled in. Returns: false when
- * there is no such variant. @layer -1 = scope G, @expert used where the source has '*'. */
+/* Name number @variant of a source: prefix, layer and expert filled in. Returns: false
+ * when there is no such variant. @layer -1 = scope G, @expert used where the source has
+ * '*'. */
 bool davit_match_name(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
                       uint64_t expert, size_t variant, GString *out);
 
 /* The tensor that would be there if the source were stored plainly, for messages. */
-void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec, int64_t layer,
-                        uint64_t expert, GString *out);
+void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec,
+                        int64_t layer, uint64_t expert, GString *out);
 
-/* (borrowed, table) The module of the first variant that is there, its name in @buf; or NULL. */
+/* (borrowed, table) The module of the first variant that is there, its name in @buf; or
+ * NULL. */
 DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *spec,
                               int64_t layer, uint64_t expert, GString *buf);
 

@@ -9,10 +9,10 @@
 
 struct DavitModuleTable {
     const DavitCheckpoint *checkpoint;
-    GHashTable *index;   /* name (borrowed from the module) -> position + 1 */
+    GHashTable *index; /* name (borrowed from the module) -> position + 1 */
     DavitModule *modules;
     size_t n_modules;
-    bool stolen;         /* the array belongs to somebody else */
+    bool stolen;             /* the array belongs to somebody else */
     DavitModuleState *state; /* [n_modules] */
     DavitClaims *claims;
 };
@@ -43,7 +43,8 @@ static void add_tensor(DavitModuleTable *table, size_t tensor, const GArray *qua
         module->tensor[module->n_parts++] = tensor;
         return;
     }
-    /* more parts than any layout has: the rest stays a module of its own, and left over */
+    /* more parts than any layout has: the rest stays a module of its own, and left over
+     */
     module = module_of(table, info->name, strlen(info->name));
     if (module->n_parts == 0)
         module->tensor[module->n_parts++] = tensor;
@@ -110,7 +111,8 @@ int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
     return state->status;
 }
 
-uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitModule *module)
+uint64_t davit_module_table_purposes(const DavitModuleTable *table,
+                                     const DavitModule *module)
 {
     return table->state[module - table->modules].purposes;
 }

@@ -13,30 +13,33 @@
 /* @quants, @config (may be NULL) and @checkpoint are borrowed until free.
  * Returns: (owned) */
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
-                                         const GArray *quants, const davit_config *config);
+                                         const GArray *quants,
+                                         const davit_config *config);
 void davit_module_table_free(DavitModuleTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitModuleTable, davit_module_table_free)
 
 size_t davit_module_table_count(const DavitModuleTable *table);
-/* (borrowed from the table, until its modules are stolen) @index < count, in name order of
- * each module's first tensor. */
+/* (borrowed from the table, until its modules are stolen) @index < count, in name order
+ * of each module's first tensor. */
 DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index);
 /* (borrowed, same) NULL if no tensor belongs to a module @name. */
 DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name);
 
 /* Claim and check @module, once: later calls repeat the status without new records.
- * Errors: QUANT_UNKNOWN naming the suffixes, a refusal of the claiming plugin, whatever its
- * check says. After DAVIT_OK module->quant and ->desc are set. */
+ * Errors: QUANT_UNKNOWN naming the suffixes, a refusal of the claiming plugin, whatever
+ * its check says. After DAVIT_OK module->quant and ->desc are set. */
 int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
                                 DavitReport *report);
 
 /* Purposes that the plugin of @module can serve, 0 before it was needed. */
-uint64_t davit_module_table_purposes(const DavitModuleTable *table, const DavitModule *module);
+uint64_t davit_module_table_purposes(const DavitModuleTable *table,
+                                     const DavitModule *module);
 
 /* Notes that say how many modules share a layout that nobody takes. */
 void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report);
 
-/* (owned) array of all modules, which keeps their addresses; the table keeps its index. */
+/* (owned) array of all modules, which keeps their addresses; the table keeps its index.
+ */
 DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n);
 
 /* (owned by @report) "[64, 32]" of a tensor's shape; "[]" for a scalar. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A plan from beginning to end: architecture, settings, modules, slots, coverage, program,
- * kernels, bytes. Each step reports all that it finds; the program is recorded only when the
- * steps before it found nothing that blocks it. */
+ * A plan from beginning to end: architecture, settings, modules, slots, coverage,
+ * program, kernels, bytes. Each step reports all that it finds; the program is recorded
+ * only when the steps before it found nothing that blocks it. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -93,8 +93,9 @@ static void check_forward(DavitDraft *draft)
                                      .stage = "plan",
                                      .who = arch->id,
                                      .subject = arch->id,
-                                     .message = "the architecture's weights are known, its "
-                                                "forward is not in this build",
+                                     .message =
+                                         "the architecture's weights are known, its "
+                                         "forward is not in this build",
                                      .hint = "inspect, plan and dump work"});
 }
 
@@ -110,29 +111,30 @@ static int32_t find_device(DavitDraft *draft)
     for (guint k = 0; k < draft->tools->kernels->len; k++) {
         const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
         const davit_kernels_iface *iface = tool->iface;
-        davit_device_info info = {.struct_size = DAVIT_END(davit_device_info, queue_type)};
+        davit_device_info info = {.struct_size =
+                                      DAVIT_END(davit_device_info, queue_type)};
         DavitSink sink;
         int32_t status;
 
         if (!iface->device_iface)
             continue;
         davit_sink_init(&sink, draft->report, tool->component->id, "plan");
-        status = davit_sink_done(&sink,
-                                 iface->device_iface->info(tool->self, 0, &info, &sink.abi));
+        status = davit_sink_done(
+            &sink, iface->device_iface->info(tool->self, 0, &info, &sink.abi));
         if (status)
             return status;
         plan->device_kernels = tool->component;
         plan->device_align = MAX(info.align, 1);
         return DAVIT_OK;
     }
-    return davit_report_add(draft->report,
-                            &(DavitFinding){.code = DAVIT_R_DEVICE_MISSING,
-                                            .status = DAVIT_E_UNSUPPORTED,
-                                            .purposes = DAVIT_RUN,
-                                            .stage = "plan",
-                                            .subject = plan->device,
-                                            .message = "no kernels component owns this device",
-                                            .hint = "davit plugin list shows the devices"});
+    return davit_report_add(
+        draft->report, &(DavitFinding){.code = DAVIT_R_DEVICE_MISSING,
+                                       .status = DAVIT_E_UNSUPPORTED,
+                                       .purposes = DAVIT_RUN,
+                                       .stage = "plan",
+                                       .subject = plan->device,
+                                       .message = "no kernels component owns this device",
+                                       .hint = "davit plugin list shows the devices"});
 }
 
 /* ---- slots and modules ---- */
@@ -144,7 +146,8 @@ static void make_slots(DavitDraft *draft)
     g_autoptr(GArray) table = davit_table_read(plan->arch_iface, gguf, draft->report);
     g_autoptr(DavitModuleTable) modules =
         davit_module_table_new(plan->checkpoint, draft->tools->quants, plan->config);
-    g_autofree uint8_t *consumed = g_new0(uint8_t, davit_checkpoint_n_tensors(plan->checkpoint) + 1);
+    g_autofree uint8_t *consumed =
+        g_new0(uint8_t, davit_checkpoint_n_tensors(plan->checkpoint) + 1);
     GArray *slots = g_array_new(FALSE, TRUE, sizeof(DavitSlot));
 
     draft->modules = modules;
@@ -182,8 +185,9 @@ static void note_unused(const DavitDraft *draft)
                                              .who = draft->plan->arch->id,
                                              .subject = slot->id,
                                              .found = slot->source_text,
-                                             .message = "the forward reads nothing of this "
-                                                        "slot, though the checkpoint has it"});
+                                             .message =
+                                                 "the forward reads nothing of this "
+                                                 "slot, though the checkpoint has it"});
     }
 }
 
@@ -216,7 +220,8 @@ static void add_bytes(DavitPlan *plan)
             plan->constant_bytes += plan->program->weights[w].n_rows *
                                     plan->program->weights[w].n_cols * sizeof(float);
     }
-    plan->peak_bytes = plan->private_bytes + plan->constant_bytes + MIN(largest, DEFAULT_WINDOW);
+    plan->peak_bytes =
+        plan->private_bytes + plan->constant_bytes + MIN(largest, DEFAULT_WINDOW);
 }
 
 /* ---- all of it ---- */
@@ -237,13 +242,17 @@ static void fill_plan(DavitDraft *draft)
 }
 
 DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,
-                            const DavitSettings *settings, const DavitPlanOptions *options,
-                            DavitReport *report)
+                            const DavitSettings *settings,
+                            const DavitPlanOptions *options, DavitReport *report)
 {
     g_autoptr(DavitPlan) plan = g_new0(DavitPlan, 1);
     g_autoptr(DavitReport) said = davit_report_new();
-    DavitDraft draft = {.plan = plan, .options = options, .tools = tools, .report = said,
-                        .f32 = davit_intern("f32/1"), .prefix = ""};
+    DavitDraft draft = {.plan = plan,
+                        .options = options,
+                        .tools = tools,
+                        .report = said,
+                        .f32 = davit_intern("f32/1"),
+                        .prefix = ""};
     bool blocked;
 
     plan->checkpoint = checkpoint;
@@ -251,7 +260,8 @@ DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *ch
     plan->arch = tools->arch.component;
     plan->arch_iface = tools->arch.iface;
     plan->device = g_strdup(options->device ? options->device : "cpu");
-    plan->block_tokens = options->block_tokens ? options->block_tokens : DEFAULT_BLOCK_TOKENS;
+    plan->block_tokens =
+        options->block_tokens ? options->block_tokens : DEFAULT_BLOCK_TOKENS;
     fill_plan(&draft);
     blocked = davit_report_first_error(said, options->purposes) != NULL;
     davit_report_append(report, said);

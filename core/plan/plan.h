@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DavitPlan: pure data made from headers only. What goes where, through which transforms, by
- * which kernel; what is missing, left over, mismatched, tied; bytes. The executor does
+ * DavitPlan: pure data made from headers only. What goes where, through which transforms,
+ * by which kernel; what is missing, left over, mismatched, tied; bytes. The executor does
  * exactly what it says. Immutable after davit_plan_make; shared by all threads.
  *
- * Way through the folder: module.h (tensors of a module claimed by a quant plugin), slot.h
- * (slot table -> sources and transforms), coverage.c (nothing missing, nothing left over),
- * build.h (the builder behind the arch's forward), program.h (ops, values, states), choose.c
- * (kernel and layout per slot and call), plan.c (all of it in order).
+ * Way through the folder: module.h (tensors of a module claimed by a quant plugin),
+ * slot.h (slot table -> sources and transforms), coverage.c (nothing missing, nothing
+ * left over), build.h (the builder behind the arch's forward), program.h (ops, values,
+ * states), choose.c (kernel and layout per slot and call), plan.c (all of it in order).
  */
 #ifndef DAVIT_PLAN_PLAN_H
 #define DAVIT_PLAN_PLAN_H
@@ -24,13 +24,13 @@
 /* ---- modules: stored tensors as a quant plugin understands them ---- */
 
 typedef struct DavitModule {
-    char *name;               /* "model.layers.0.mlp.up_proj" */
-    size_t n_parts;           /* stored tensors of the module, sorted by suffix */
+    char *name;                     /* "model.layers.0.mlp.up_proj" */
+    size_t n_parts;                 /* stored tensors of the module, sorted by suffix */
     size_t tensor[DAVIT_MAX_PARTS]; /* catalogue index of each */
-    DavitComponent *quant;    /* (borrowed) who claimed it */
+    DavitComponent *quant;          /* (borrowed) who claimed it */
     const davit_quant_iface *iface; /* (borrowed) */
-    void *self;               /* (borrowed) instance of quant */
-    davit_quant_desc desc;    /* after check; desc.parts[p].index -> tensor[] */
+    void *self;                     /* (borrowed) instance of quant */
+    davit_quant_desc desc;          /* after check; desc.parts[p].index -> tensor[] */
 } DavitModule;
 
 /* ---- slots ---- */
@@ -46,11 +46,11 @@ const char *davit_access_name(DavitAccess access); /* "borrow" ... */
 /* Rows of a module that fill part of a slot. */
 typedef struct DavitSlotSource {
     const DavitModule *module; /* (borrowed, plan) */
-    uint64_t slot_expert;  /* first expert of the slot that it fills */
-    uint64_t n_experts;    /* of the module, = experts filled */
-    uint64_t slot_row;     /* first row of the slot that it fills */
-    uint64_t row;          /* first row within the module's matrix; with
-                            * DAVIT_VALUE_TRANSPOSE its first column */
+    uint64_t slot_expert;      /* first expert of the slot that it fills */
+    uint64_t n_experts;        /* of the module, = experts filled */
+    uint64_t slot_row;         /* first row of the slot that it fills */
+    uint64_t row;              /* first row within the module's matrix; with
+                                * DAVIT_VALUE_TRANSPOSE its first column */
     uint64_t n_rows;
 } DavitSlotSource;
 
@@ -60,50 +60,50 @@ typedef struct DavitSlotSource {
 #define DAVIT_VALUE_NEG_EXP   4u
 
 typedef struct DavitSlot {
-    char *id;              /* "attn.q" */
-    int64_t layer;         /* -1 = global */
-    davit_slot_row row;    /* copy of the arch's row; strings borrowed from the plugin */
-    bool present;          /* false: optional and absent */
-    int32_t tied_to;       /* slot index whose bytes it shares, -1 = own */
-    uint32_t rank;         /* as declared */
-    uint64_t shape[3];     /* as declared, outermost first; vectors [N] */
-    uint64_t n_experts;    /* E, 1 unless class exp */
-    uint64_t n_rows;       /* N */
-    uint64_t n_cols;       /* K, 1 for vectors */
+    char *id;           /* "attn.q" */
+    int64_t layer;      /* -1 = global */
+    davit_slot_row row; /* copy of the arch's row; strings borrowed from the plugin */
+    bool present;       /* false: optional and absent */
+    int32_t tied_to;    /* slot index whose bytes it shares, -1 = own */
+    uint32_t rank;      /* as declared */
+    uint64_t shape[3];  /* as declared, outermost first; vectors [N] */
+    uint64_t n_experts; /* E, 1 unless class exp */
+    uint64_t n_rows;    /* N */
+    uint64_t n_cols;    /* K, 1 for vectors */
     size_t n_sources;
     DavitSlotSource *sources;
-    char *source_text;     /* which alternative matched: "self_attn.q_proj", "blk.0.attn_q" */
-    uint64_t perm_heads;   /* row order to undo while copying, 0 = none */
-    bool interleaved;      /* rows stay in rotary inter order: forward was told */
-    uint32_t value_ops;    /* DAVIT_VALUE_ */
-    bool used;             /* an op of the program reads it */
+    char *source_text; /* which alternative matched: "self_attn.q_proj", "blk.0.attn_q" */
+    uint64_t perm_heads; /* row order to undo while copying, 0 = none */
+    bool interleaved;    /* rows stay in rotary inter order: forward was told */
+    uint32_t value_ops;  /* DAVIT_VALUE_ */
+    bool used;           /* an op of the program reads it */
     /* chosen */
     DavitAccess access;
     const char *stored_layout; /* of the first source, interned */
-    const char *layout;    /* what the kernels get, interned */
+    const char *layout;        /* what the kernels get, interned */
     const davit_pack *pack;    /* PACK only */
     void *pack_self;
     uint64_t borrowed_bytes; /* of the file, in place */
-    uint64_t private_bytes;  /* memory this slot owns after loading: every source, expert and
-                              * (COPY) part rounded up to the plan's device_align */
+    uint64_t private_bytes;  /* memory this slot owns after loading: every source, expert
+                              * and  (COPY) part rounded up to the plan's device_align */
     uint64_t read_bytes;     /* file bytes that loading passes over */
-    const char *reason;    /* why this access: static text */
+    const char *reason;      /* why this access: static text */
 } DavitSlot;
 
 /* ---- program ---- */
 
 typedef struct DavitValue {
-    const char *dtype;   /* interned "f32/1" "i32/1" */
-    uint32_t rows;       /* DAVIT_ROWS_ */
+    const char *dtype; /* interned "f32/1" "i32/1" */
+    uint32_t rows;     /* DAVIT_ROWS_ */
     uint64_t width;
     char *name;          /* NULL or tap name */
     int32_t first, last; /* indexes of the ops between which it lives */
 } DavitValue;
 
 typedef struct DavitInstr {
-    const char *op;      /* interned */
-    int64_t layer;       /* -1 = none */
-    void *attr;          /* (owned) copy */
+    const char *op; /* interned */
+    int64_t layer;  /* -1 = none */
+    void *attr;     /* (owned) copy */
     int32_t state;
     uint32_t n_in, n_out, n_weights;
     int32_t in[DAVIT_MAX_IN], out[DAVIT_MAX_OUT];
@@ -116,8 +116,8 @@ typedef struct DavitInstr {
 
 /* What a weight handle of an instruction means. */
 typedef struct DavitWeightRef {
-    int32_t slot;          /* >= 0: index of the slot; -1: a constant */
-    float *constant;       /* (owned) [n_rows, n_cols] */
+    int32_t slot;    /* >= 0: index of the slot; -1: a constant */
+    float *constant; /* (owned) [n_rows, n_cols] */
     uint64_t n_rows, n_cols;
 } DavitWeightRef;
 
@@ -131,7 +131,7 @@ typedef struct DavitProgram {
     davit_state_spec *states; /* spec per state; dtype set */
     size_t n_states;
     uint64_t *state_block_bytes; /* [n_states] per block of block_tokens */
-    int32_t output;          /* value [R, V] */
+    int32_t output;              /* value [R, V] */
 } DavitProgram;
 
 /* ---- plan ---- */
@@ -149,14 +149,15 @@ typedef enum DavitLayoutChoice {
 } DavitLayoutChoice;
 
 typedef struct DavitPlanOptions {
-    uint64_t purposes;          /* DAVIT_RUN, or DAVIT_MAP for plan and dump only */
+    uint64_t purposes; /* DAVIT_RUN, or DAVIT_MAP for plan and dump only */
     DavitActivations activations;
     DavitLayoutChoice layout;
-    const char *device;         /* "cpu" (NULL) or a device's name */
-    const char *kv_dtype;       /* "f32/1" "f16/1"; NULL = f32 with activations f32, else f16 */
-    uint64_t block_tokens;      /* KV block, 0 = 64 */
+    const char *device;   /* "cpu" (NULL) or a device's name */
+    const char *kv_dtype; /* "f32/1" "f16/1"; NULL = f32 with activations f32, else f16 */
+    uint64_t block_tokens; /* KV block, 0 = 64 */
     bool force_tie, force_untie;
-    const char *const *ignore;  /* globs of tensors to leave out, NULL-terminated; may be NULL */
+    const char *const
+        *ignore; /* globs of tensors to leave out, NULL-terminated; may be NULL */
     bool allow_not_invariant;
 } DavitPlanOptions;
 
@@ -166,11 +167,11 @@ typedef struct DavitPlan {
     davit_config *config;              /* (owned) */
     DavitComponent *arch;              /* (borrowed) */
     const davit_arch_iface *arch_iface;
-    bool tied;                         /* tie flag: given, or the class default */
-    bool tied_given;                   /* the file states it */
+    bool tied;       /* tie flag: given, or the class default */
+    bool tied_given; /* the file states it */
     char *device;
-    DavitComponent *device_kernels;    /* component that owns the device; NULL for cpu */
-    uint64_t device_align;             /* 64 on the CPU */
+    DavitComponent *device_kernels; /* component that owns the device; NULL for cpu */
+    uint64_t device_align;          /* 64 on the CPU */
     uint64_t block_tokens;
     DavitModule *modules;
     size_t n_modules;
@@ -184,8 +185,8 @@ typedef struct DavitPlan {
     uint64_t peak_bytes;     /* private + constants + at most one default load window */
 } DavitPlan;
 
-/* Make the plan. All findings go to @report (missing, unexpected, mismatched ... together).
- * Returns: (owned) the plan, or NULL when an error blocks @options->purposes.
+/* Make the plan. All findings go to @report (missing, unexpected, mismatched ...
+ * together). Returns: (owned) the plan, or NULL when an error blocks @options->purposes.
  * Arch choice: every usable arch component whose hf/model_types/gguf names one of the
  * settings' names, in registry order; none -> all-declined with who declined. */
 DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
@@ -194,9 +195,9 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
 void davit_plan_free(DavitPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitPlan, davit_plan_free)
 
-/* Modules without an architecture, for inspect and dump: every tensor of the checkpoint as
- * (part of) a module. Returns: (owned) GPtrArray of DavitModule. Modules no quant plugin
- * claims have quant NULL. */
+/* Modules without an architecture, for inspect and dump: every tensor of the checkpoint
+ * as (part of) a module. Returns: (owned) GPtrArray of DavitModule. Modules no quant
+ * plugin claims have quant NULL. */
 GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
                               const DavitSettings *settings, DavitReport *report);
 void davit_module_free(DavitModule *module);
@@ -214,7 +215,8 @@ void davit_plan_explain_archs(DavitRegistry *registry, const DavitSettings *sett
 /* The "build" suite of the ABI. */
 const davit_build_suite *davit_build_suite_get(void);
 
-/* Interned string: equal text, equal pointer, lives as long as the process. [any thread] */
+/* Interned string: equal text, equal pointer, lives as long as the process. [any thread]
+ */
 const char *davit_intern(const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of a finished recording. Kernels rely on them: a value that is read was written, a
- * required weight is there. */
+ * Checks of a finished recording. Kernels rely on them: a value that is read was written,
+ * a required weight is there. */
 #include "plan/program.h"
 
 #include <string.h>
@@ -12,14 +12,14 @@ static const struct {
     uint32_t n_weights; /* leading weights that are required */
     bool state;
 } known_ops[] = {
-    {DAVIT_OP_EMBED, 0, 1, 1, false},       {DAVIT_OP_LINEAR, 1, 1, 1, false},
-    {DAVIT_OP_RMSNORM, 1, 1, 0, false},     {DAVIT_OP_LAYERNORM, 1, 1, 0, false},
-    {DAVIT_OP_ADD, 2, 1, 0, false},         {DAVIT_OP_SCALE, 1, 1, 0, false},
-    {DAVIT_OP_SOFTCAP, 1, 1, 0, false},     {DAVIT_OP_ACT, 1, 1, 0, false},
-    {DAVIT_OP_GLU, 2, 1, 0, false},         {DAVIT_OP_ROPE_ANGLES, 0, 1, 1, false},
-    {DAVIT_OP_ROPE, 2, 1, 0, false},        {DAVIT_OP_KV_APPEND, 2, 0, 0, true},
-    {DAVIT_OP_ATTN, 1, 1, 0, true},         {DAVIT_OP_MOE_ROUTE, 1, 2, 0, false},
-    {DAVIT_OP_MOE_FFN, 3, 1, 3, false},     {DAVIT_OP_GATHER_ROWS, 1, 1, 0, false},
+    {DAVIT_OP_EMBED, 0, 1, 1, false},   {DAVIT_OP_LINEAR, 1, 1, 1, false},
+    {DAVIT_OP_RMSNORM, 1, 1, 0, false}, {DAVIT_OP_LAYERNORM, 1, 1, 0, false},
+    {DAVIT_OP_ADD, 2, 1, 0, false},     {DAVIT_OP_SCALE, 1, 1, 0, false},
+    {DAVIT_OP_SOFTCAP, 1, 1, 0, false}, {DAVIT_OP_ACT, 1, 1, 0, false},
+    {DAVIT_OP_GLU, 2, 1, 0, false},     {DAVIT_OP_ROPE_ANGLES, 0, 1, 1, false},
+    {DAVIT_OP_ROPE, 2, 1, 0, false},    {DAVIT_OP_KV_APPEND, 2, 0, 0, true},
+    {DAVIT_OP_ATTN, 1, 1, 0, true},     {DAVIT_OP_MOE_ROUTE, 1, 2, 0, false},
+    {DAVIT_OP_MOE_FFN, 3, 1, 3, false}, {DAVIT_OP_GATHER_ROWS, 1, 1, 0, false},
 };
 
 void davit_program_free(DavitProgram *program)
@@ -40,21 +40,22 @@ void davit_program_free(DavitProgram *program)
     g_free(program);
 }
 
-static int32_t fault(const char *who, size_t instr, const DavitInstr *in, const char *message,
-                     DavitReport *report)
+static int32_t fault(const char *who, size_t instr, const DavitInstr *in,
+                     const char *message, DavitReport *report)
 {
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_FORWARD_ABSENT,
-                                .status = DAVIT_E_UNSUPPORTED,
-                                .purposes = DAVIT_RUN,
-                                .stage = "plan",
-                                .who = who,
-                                .subject = in ? in->op : "program",
-                                .found = in ? davit_report_text(report, "op %zu, layer %" PRId64,
-                                                                instr, in->layer)
-                                            : NULL,
-                                .message = message,
-                                .hint = "this is a fault of the architecture plugin"});
+        report,
+        &(DavitFinding){.code = DAVIT_R_FORWARD_ABSENT,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN,
+                        .stage = "plan",
+                        .who = who,
+                        .subject = in ? in->op : "program",
+                        .found = in ? davit_report_text(report, "op %zu, layer %" PRId64,
+                                                        instr, in->layer)
+                                    : NULL,
+                        .message = message,
+                        .hint = "this is a fault of the architecture plugin"});
 }
 
 /* Returns: what @instr lacks of its op's operands, or NULL. */
@@ -95,8 +96,8 @@ static int32_t check_instr(DavitProgram *program, size_t at, const char *who,
         DavitValue *value = &program->values[instr->in[i]];
 
         if (value->first < 0)
-            return fault(who, at, instr, "a forward reads a value that nothing has written",
-                         report);
+            return fault(who, at, instr,
+                         "a forward reads a value that nothing has written", report);
         touch(value, at);
     }
     for (uint32_t i = 0; i < instr->n_out; i++)
@@ -115,19 +116,20 @@ static int32_t check_output(DavitProgram *program, uint64_t vocab, const char *w
     if (out->first < 0)
         return fault(who, 0, NULL, "nothing writes the output", report);
     if (out->rows != DAVIT_ROWS_R || strcmp(out->dtype, "f32/1") != 0)
-        return fault(who, 0, NULL, "the output is not float32 with a row per wanted logit row",
-                     report);
+        return fault(who, 0, NULL,
+                     "the output is not float32 with a row per wanted logit row", report);
     if (vocab && out->width != vocab)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
-                                    .status = DAVIT_E_MISMATCH,
-                                    .purposes = DAVIT_RUN,
-                                    .stage = "plan",
-                                    .who = who,
-                                    .subject = "output",
-                                    .expected = davit_report_text(report, "%" PRIu64, vocab),
-                                    .found = davit_report_text(report, "%" PRIu64, out->width),
-                                    .message = "logits are not as wide as the vocabulary"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
+                            .status = DAVIT_E_MISMATCH,
+                            .purposes = DAVIT_RUN,
+                            .stage = "plan",
+                            .who = who,
+                            .subject = "output",
+                            .expected = davit_report_text(report, "%" PRIu64, vocab),
+                            .found = davit_report_text(report, "%" PRIu64, out->width),
+                            .message = "logits are not as wide as the vocabulary"});
     program->values[program->output].last = (int32_t)program->n_instrs;
     return DAVIT_OK;
 }

@@ -9,8 +9,9 @@
 void davit_program_free(DavitProgram *program); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitProgram, davit_program_free)
 
-/* Set first and last of every value and check the program: every value is written before it
- * is read, known ops have the operands of davit/ops.h, the output is [R, vocab] float32
+/* Set first and last of every value and check the program: every value is written before
+ * it is read, known ops have the operands of davit/ops.h, the output is [R, vocab]
+ * float32
  * (@vocab 0 = any). All findings are reported. */
 int32_t davit_program_finish(DavitProgram *program, uint64_t vocab, const char *who,
                              DavitReport *report);

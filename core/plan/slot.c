@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define MAX_LAYERS 10000 /* no model is near it; bounds the work that a config can ask for */
+#define MAX_LAYERS                                                                       \
+    10000 /* no model is near it; bounds the work that a config can ask for */
 
 void davit_slot_clear(DavitSlot *slot)
 {
@@ -32,12 +33,12 @@ DavitSlot *davit_slot_flagged(const DavitDraft *draft, uint32_t flag)
 
 /* ---- one slot ---- */
 
-static int32_t fill_shape(DavitDraft *draft, const DavitTableRow *row, const DavitScope *scope,
-                          DavitSlot *slot)
+static int32_t fill_shape(DavitDraft *draft, const DavitTableRow *row,
+                          const DavitScope *scope, DavitSlot *slot)
 {
     int64_t dims[3];
-    const int32_t n = davit_expr_list(row->row.shape, scope, row->row.id, dims, 3,
-                                      draft->report);
+    const int32_t n =
+        davit_expr_list(row->row.shape, scope, row->row.id, dims, 3, draft->report);
 
     if (n < 0)
         return n;
@@ -45,14 +46,15 @@ static int32_t fill_shape(DavitDraft *draft, const DavitTableRow *row, const Dav
         if (dims[i] <= 0)
             return davit_report_add(
                 draft->report,
-                &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
-                                .status = DAVIT_E_CORRUPT,
-                                .stage = "plan",
-                                .subject = row->row.id,
-                                .expected = "every axis at least 1",
-                                .found = davit_report_text(draft->report, "%" PRId64 " from %s",
-                                                           dims[i], row->row.shape),
-                                .message = "the configuration gives a slot an empty axis"});
+                &(DavitFinding){
+                    .code = DAVIT_R_CONFIG_INVALID,
+                    .status = DAVIT_E_CORRUPT,
+                    .stage = "plan",
+                    .subject = row->row.id,
+                    .expected = "every axis at least 1",
+                    .found = davit_report_text(draft->report, "%" PRId64 " from %s",
+                                               dims[i], row->row.shape),
+                    .message = "the configuration gives a slot an empty axis"});
         slot->shape[i] = (uint64_t)dims[i];
     }
     slot->rank = (uint32_t)n;
@@ -72,8 +74,10 @@ static bool already_there(const DavitDraft *draft, size_t from, const char *id)
     return false;
 }
 
-/* Add the slot of @row at @layer, if its condition holds. @from: first slot of this layer. */
-static void add_slot(DavitDraft *draft, const DavitTableRow *row, int64_t layer, size_t from)
+/* Add the slot of @row at @layer, if its condition holds. @from: first slot of this
+ * layer. */
+static void add_slot(DavitDraft *draft, const DavitTableRow *row, int64_t layer,
+                     size_t from)
 {
     DavitConfigScope at = {draft->plan->config, layer};
     const DavitScope scope = {davit_config_lookup, &at};
@@ -86,8 +90,8 @@ static void add_slot(DavitDraft *draft, const DavitTableRow *row, int64_t layer,
     if (!holds)
         return;
     if (already_there(draft, from, row->row.id)) {
-        davit_arch_fault(row->row.id, NULL, "two rows of the slot table apply at one layer",
-                         draft->report);
+        davit_arch_fault(row->row.id, NULL,
+                         "two rows of the slot table apply at one layer", draft->report);
         return;
     }
     if (fill_shape(draft, row, &scope, &slot))
@@ -126,13 +130,13 @@ static void report_rest(DavitDraft *draft, uint32_t code, int32_t status, uint64
 {
     if (n <= DAVIT_MAX_SINGLE)
         return;
-    davit_report_add(draft->report,
-                     &(DavitFinding){.code = code,
-                                     .status = status,
-                                     .stage = "plan",
-                                     .found = davit_report_text(draft->report, "%" PRIu64 " more",
-                                                                n - DAVIT_MAX_SINGLE),
-                                     .message = message});
+    davit_report_add(draft->report, &(DavitFinding){.code = code,
+                                                    .status = status,
+                                                    .stage = "plan",
+                                                    .found = davit_report_text(
+                                                        draft->report, "%" PRIu64 " more",
+                                                        n - DAVIT_MAX_SINGLE),
+                                                    .message = message});
 }
 
 void davit_slots_make(DavitDraft *draft, const GArray *table)
@@ -147,8 +151,8 @@ void davit_slots_make(DavitDraft *draft, const GArray *table)
                                          .stage = "plan",
                                          .subject = "L",
                                          .expected = "1 to 10000 layers",
-                                         .found = davit_report_text(draft->report, "%" PRIu64,
-                                                                    n_layers),
+                                         .found = davit_report_text(draft->report,
+                                                                    "%" PRIu64, n_layers),
                                          .message = "number of layers is out of range"});
         return;
     }

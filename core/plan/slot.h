@@ -6,8 +6,9 @@
 
 #include "plan/match.h"
 
-/* Fill draft->slots: globals in table order, then layer by layer. Every finding is reported
- * (missing, mismatched, unknown layouts); a slot with a finding stays without sources. */
+/* Fill draft->slots: globals in table order, then layer by layer. Every finding is
+ * reported (missing, mismatched, unknown layouts); a slot with a finding stays without
+ * sources. */
 void davit_slots_make(DavitDraft *draft, const GArray *table);
 void davit_slot_clear(DavitSlot *slot);
 
@@ -18,7 +19,8 @@ void davit_slots_tie(DavitDraft *draft, const GArray *table);
 bool davit_slot_bind(DavitDraft *draft, DavitSlot *slot, const DavitTableRow *row);
 
 /* TENSOR_MISSING for @slot with every name that was tried. */
-void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot, const DavitTableRow *row);
+void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot,
+                        const DavitTableRow *row);
 
 /* (borrowed) NULL if there is none with @flag among the globals. */
 DavitSlot *davit_slot_flagged(const DavitDraft *draft, uint32_t flag);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names into modules. A suffix is strong (it makes a module: "weight", "qweight") or weak (it
- * belongs to a module that a strong one has made, "scales"), so that an architecture may
- * have a parameter of its own that is called like a companion. */
+ * Names into modules. A suffix is strong (it makes a module: "weight", "qweight") or weak
+ * (it belongs to a module that a strong one has made, "scales"), so that an architecture
+ * may have a parameter of its own that is called like a companion. */
 #include "plan/suffix.h"
 
 #include <string.h>
 
-/* Suffixes that make a module by themselves; so does everything that begins with "weight_". */
-static const char *const strong_names[] = {"weight", "qweight", "q_weight", "trellis", "W_q",
-                                           NULL};
+/* Suffixes that make a module by themselves; so does everything that begins with
+ * "weight_". */
+static const char *const strong_names[] = {"weight",  "qweight", "q_weight",
+                                           "trellis", "W_q",     NULL};
 
 /* Suffixes that belong to a module when the tensor named beside them is there too. */
 static const struct {
@@ -39,13 +40,15 @@ static const struct {
     {"mul1", "trellis"},
 };
 
-static bool has_tensor(const DavitCheckpoint *checkpoint, const char *base, size_t base_len,
-                       const char *middle, const char *end)
+static bool has_tensor(const DavitCheckpoint *checkpoint, const char *base,
+                       size_t base_len, const char *middle, const char *end)
 {
     char name[1024];
-    const int n = g_snprintf(name, sizeof name, "%.*s%s%s", (int)base_len, base, middle, end);
+    const int n =
+        g_snprintf(name, sizeof name, "%.*s%s%s", (int)base_len, base, middle, end);
 
-    /* longer names than the buffer have no companions, which refuses them later by name */
+    /* longer names than the buffer have no companions, which refuses them later by name
+     */
     return n > 0 && (size_t)n < sizeof name && davit_checkpoint_find(checkpoint, name);
 }
 
@@ -90,7 +93,10 @@ static size_t joined_len(const char *tensor, const DavitCheckpoint *checkpoint)
 {
     static const struct {
         const char *end, *other;
-    } pairs[] = {{"_blocks", "_scales"}, {"_scales", "_blocks"}, {"_scale_inv", ""}, {"_scale", ""}};
+    } pairs[] = {{"_blocks", "_scales"},
+                 {"_scales", "_blocks"},
+                 {"_scale_inv", ""},
+                 {"_scale", ""}};
     const size_t len = strlen(tensor);
 
     for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a slot table: what a plugin author may have got wrong is said here, once, before
- * any tensor is looked at. */
+ * Reading a slot table: what a plugin author may have got wrong is said here, once,
+ * before any tensor is looked at. */
 #include "plan/table.h"
 
 #include <string.h>
@@ -42,8 +42,9 @@ static bool read_row(const davit_slot_row *row, bool gguf, DavitTableRow *out,
         .per_layer = row->scope[0] == 'L',
         .is_vector = davit_words_have("norm|f32", row->cls),
     };
-    out->specs = text && *text ? davit_sources_parse(text, gguf ? '~' : '#', row->id, report)
-                               : g_array_new(FALSE, TRUE, sizeof(DavitSourceSpec));
+    out->specs = text && *text
+                     ? davit_sources_parse(text, gguf ? '~' : '#', row->id, report)
+                     : g_array_new(FALSE, TRUE, sizeof(DavitSourceSpec));
     return out->specs != NULL;
 }
 
@@ -55,8 +56,10 @@ GArray *davit_table_read(const davit_arch_iface *arch, bool gguf, DavitReport *r
     bool good = true;
 
     g_array_set_clear_func(rows, row_clear);
-    if (!at || stride < DAVIT_END(davit_slot_row, flags) || stride > 64 * sizeof(davit_slot_row)) {
-        davit_arch_fault("slots", NULL, "the slot table is absent or its stride is wrong", report);
+    if (!at || stride < DAVIT_END(davit_slot_row, flags) ||
+        stride > 64 * sizeof(davit_slot_row)) {
+        davit_arch_fault("slots", NULL, "the slot table is absent or its stride is wrong",
+                         report);
         return NULL;
     }
     for (size_t n = 0; n < MAX_ROWS; n++, at += stride) {

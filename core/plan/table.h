@@ -7,14 +7,14 @@
 #include "plan/transform.h"
 
 typedef struct DavitTableRow {
-    davit_slot_row row;   /* strings borrowed from the plugin */
-    bool per_layer;       /* scope L */
-    bool is_vector;       /* class norm or f32: kernels get float32 */
-    GArray *specs;        /* (owned) DavitSourceSpec of this checkpoint's naming; empty = none */
+    davit_slot_row row; /* strings borrowed from the plugin */
+    bool per_layer;     /* scope L */
+    bool is_vector;     /* class norm or f32: kernels get float32 */
+    GArray *specs; /* (owned) DavitSourceSpec of this checkpoint's naming; empty = none */
 } DavitTableRow;
 
-/* @gguf selects the column of sources. Returns: (owned) DavitTableRow, or NULL with records:
- * every fault of the table. */
+/* @gguf selects the column of sources. Returns: (owned) DavitTableRow, or NULL with
+ * records: every fault of the table. */
 GArray *davit_table_read(const davit_arch_iface *arch, bool gguf, DavitReport *report);
 
 #endif

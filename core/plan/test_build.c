@@ -22,8 +22,8 @@ enum {
     N_FAULTS,
 };
 
-static void op(const davit_build_suite *s, davit_builder *b, const char *name, const void *attr,
-               int32_t in, int32_t out, int32_t weight, int32_t state)
+static void op(const davit_build_suite *s, davit_builder *b, const char *name,
+               const void *attr, int32_t in, int32_t out, int32_t weight, int32_t state)
 {
     davit_op_rec rec = {.struct_size = DAVIT_END(davit_op_rec, weight),
                         .op = name,
@@ -72,7 +72,8 @@ static int32_t fault_build(void *self, const davit_build_suite *s, davit_builder
     const uint32_t rows = fault == FAULT_OUTPUT_ROWS ? DAVIT_ROWS_T : DAVIT_ROWS_R;
     const int32_t x = s->value(b, "f32/1", DAVIT_ROWS_T, 4);
     const int32_t last = s->value(b, "f32/1", DAVIT_ROWS_R, 4);
-    const int32_t logits = s->value(b, "f32/1", rows, fault == FAULT_OUTPUT_WIDTH ? 9 : 8);
+    const int32_t logits =
+        s->value(b, "f32/1", rows, fault == FAULT_OUTPUT_WIDTH ? 9 : 8);
 
     (void)self;
     (void)entry;
@@ -133,6 +134,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/build/faults_of_a_forward_are_refused_once",
                     faults_of_a_forward_are_refused_once);
-    g_test_add_func("/build/slots_that_no_op_reads_are_told", slots_that_no_op_reads_are_told);
+    g_test_add_func("/build/slots_that_no_op_reads_are_told",
+                    slots_that_no_op_reads_are_told);
     return g_test_run();
 }

@@ -19,10 +19,11 @@ static void kernels_init(TestKernels *k)
         k->entries[n] = &k->entry[n];
         n++;
     }
-    k->iface = (davit_kernels_iface){.struct_size = DAVIT_END(davit_kernels_iface, state_size),
-                                     .device = "cpu",
-                                     .entries = k->entries,
-                                     .packs = k->packs};
+    k->iface =
+        (davit_kernels_iface){.struct_size = DAVIT_END(davit_kernels_iface, state_size),
+                              .device = "cpu",
+                              .entries = k->entries,
+                              .packs = k->packs};
 }
 
 static const DavitInstr *first_op(const DavitPlan *plan, const char *op)
@@ -137,8 +138,9 @@ static void ops_on_a_state_come_from_one_component(void)
 static uint64_t f32_only(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                          const davit_sink *sink)
 {
-    return strcmp(spec->dtype, "f32/1") == 0 ? test_state_size(self, spec, block_tokens, sink)
-                                             : 0;
+    return strcmp(spec->dtype, "f32/1") == 0
+               ? test_state_size(self, spec, block_tokens, sink)
+               : 0;
 }
 
 static void state_dtype_follows_activations(void)
@@ -202,8 +204,9 @@ static const DavitSlot *slot_of(const DavitPlan *plan, const char *id)
 
 static void packs_are_taken_where_they_gain(void)
 {
-    TestKernels k = {.entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
-                     .packs = {&pack4}};
+    TestKernels k = {
+        .entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
+        .packs = {&pack4}};
     g_autoptr(TestModel) m = tiny();
     g_autofree char *name = chosen(m, &k, DAVIT_OP_LINEAR);
     g_autoptr(DavitPlan) plan = test_model_plan(m);
@@ -213,7 +216,8 @@ static void packs_are_taken_where_they_gain(void)
     g_assert_cmpstr(slot_of(plan, "attn.q")->layout, ==, "test.x4/1");
     g_assert_cmpuint(slot_of(plan, "attn.q")->private_bytes, ==, 64);
     g_assert_cmpuint(slot_of(plan, "attn.q")->read_bytes, ==, 64);
-    g_assert_cmpuint(slot_of(plan, "ffn.up")->private_bytes, ==, 128); /* 6 rows: two blocks */
+    g_assert_cmpuint(slot_of(plan, "ffn.up")->private_bytes, ==,
+                     128); /* 6 rows: two blocks */
     g_assert_cmpint(slot_of(plan, "ffn.down")->access, ==, DAVIT_ACCESS_BORROW);
     g_assert_cmpint(slot_of(plan, "embed")->access, ==, DAVIT_ACCESS_BORROW);
 
@@ -238,8 +242,9 @@ static void packs_are_taken_where_they_gain(void)
 static void lossy_packs_are_never_chosen(void)
 {
     davit_pack lossy = pack4;
-    TestKernels k = {.entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
-                     .packs = {&lossy}};
+    TestKernels k = {
+        .entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
+        .packs = {&lossy}};
     g_autoptr(TestModel) m = tiny();
     g_autofree char *name = NULL;
 
@@ -256,8 +261,9 @@ static void tied_weight_has_a_layout_for_both_users(void)
         "{\"architectures\":[\"TestForCausalLM\"],\"model_type\":\"test\",\"vocab_size\":8,"
         "\"hidden_size\":4,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
         "\"intermediate_size\":6,\"tie_word_embeddings\":true}";
-    TestKernels k = {.entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
-                     .packs = {&pack4}};
+    TestKernels k = {
+        .entry = {TEST_ENTRY(DAVIT_OP_LINEAR, "packed linear", "test.x4/1", 500)},
+        .packs = {&pack4}};
     g_autoptr(TestModel) m = test_model_new(config, test_tiny, test_tiny_count - 1);
 
     kernels_init(&k);
@@ -267,7 +273,8 @@ static void tied_weight_has_a_layout_for_both_users(void)
         g_assert_cmpint(slot_of(plan, "embed")->access, ==, DAVIT_ACCESS_BORROW);
         g_assert_cmpstr(slot_of(plan, "head")->layout, ==, "f32/1");
     }
-    k.entry[1] = (davit_kernel_entry)TEST_ENTRY(DAVIT_OP_EMBED, "packed embed", "test.x4/1", 100);
+    k.entry[1] =
+        (davit_kernel_entry)TEST_ENTRY(DAVIT_OP_EMBED, "packed embed", "test.x4/1", 100);
     kernels_init(&k);
     {
         g_autoptr(DavitPlan) plan = test_model_plan(m);
@@ -318,7 +325,8 @@ static void missing_op_names_candidates_and_reasons(void)
             TEST_ENTRY(DAVIT_OP_ATTN, "attn", NULL, 100),
         };
         static const davit_kernel_entry *const list[] = {&only_kv[0], &only_kv[1], NULL};
-        davit_kernels_iface kv = {.struct_size = DAVIT_END(davit_kernels_iface, state_size),
+        davit_kernels_iface kv = {.struct_size =
+                                      DAVIT_END(davit_kernels_iface, state_size),
                                   .device = "cpu",
                                   .entries = list,
                                   .state_size = test_state_size};
@@ -370,8 +378,10 @@ int main(int argc, char **argv)
                     unknown_attributes_are_not_offered);
     g_test_add_func("/choose/ops_on_a_state_come_from_one_component",
                     ops_on_a_state_come_from_one_component);
-    g_test_add_func("/choose/state_dtype_follows_activations", state_dtype_follows_activations);
-    g_test_add_func("/choose/packs_are_taken_where_they_gain", packs_are_taken_where_they_gain);
+    g_test_add_func("/choose/state_dtype_follows_activations",
+                    state_dtype_follows_activations);
+    g_test_add_func("/choose/packs_are_taken_where_they_gain",
+                    packs_are_taken_where_they_gain);
     g_test_add_func("/choose/lossy_packs_are_never_chosen", lossy_packs_are_never_chosen);
     g_test_add_func("/choose/tied_weight_has_a_layout_for_both_users",
                     tied_weight_has_a_layout_for_both_users);

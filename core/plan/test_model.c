@@ -26,11 +26,13 @@ static uint64_t append_tensor(GString *header, const TestTensor *t, uint64_t off
         g_string_append_printf(header, "%s%" PRIu64, i ? "," : "", t->shape[i]);
         n *= t->shape[i];
     }
-    g_string_append_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", off, off + n);
+    g_string_append_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", off,
+                           off + n);
     return off + n;
 }
 
-static void write_safetensors(const char *path, const TestTensor *tensors, size_t n_tensors)
+static void write_safetensors(const char *path, const TestTensor *tensors,
+                              size_t n_tensors)
 {
     g_autoptr(GString) header = g_string_new("{");
     g_autoptr(GByteArray) file = g_byte_array_new();
@@ -70,7 +72,7 @@ static void remove_dir(const char *dir)
 /* ---- the model ---- */
 
 static DavitComponent fake_arch = {
-    .id = (char *)(uintptr_t)"test.arch",
+    .id = (char *)(uintptr_t) "test.arch",
     .purposes = DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN,
 };
 
@@ -79,14 +81,16 @@ static void print_report(const DavitReport *report)
     for (size_t i = 0; i < davit_report_count(report); i++) {
         g_autofree char *text = davit_record_sentence(davit_report_get(report, i));
 
-        g_test_message("%s: %s", davit_code_name(davit_report_get(report, i)->code), text);
+        g_test_message("%s: %s", davit_code_name(davit_report_get(report, i)->code),
+                       text);
     }
 }
 
 TestModel *test_model_new(const char *config, const TestTensor *tensors, size_t n_tensors)
 {
     TestModel *m = g_new0(TestModel, 1);
-    const DavitRegistryOptions options = {.builtin_dir = DAVIT_PLUGIN_DIR, .only_paths = true};
+    const DavitRegistryOptions options = {.builtin_dir = DAVIT_PLUGIN_DIR,
+                                          .only_paths = true};
     g_autofree char *weights = NULL;
     g_autofree char *settings = NULL;
 
@@ -153,8 +157,8 @@ void test_model_free(TestModel *m)
 
 DavitPlan *test_model_plan(TestModel *m)
 {
-    DavitPlan *plan = davit_plan_draft(&m->tools, m->checkpoint, m->settings, &m->options,
-                                       m->report);
+    DavitPlan *plan =
+        davit_plan_draft(&m->tools, m->checkpoint, m->settings, &m->options, m->report);
 
     print_report(m->report);
     return plan;
@@ -174,13 +178,18 @@ const DavitRecord *test_find(const TestModel *m, const char *code, const char *s
 
 /* ---- the tiny decoder ---- */
 
-#define LAYER(i)                                                                          \
-    {"model.layers." #i ".input_layernorm.weight", "F32", 1, {4}},                        \
-        {"model.layers." #i ".self_attn.q_proj.weight", "F32", 2, {4, 4}},                \
-        {"model.layers." #i ".self_attn.k_proj.weight", "F32", 2, {4, 4}},                \
-        {"model.layers." #i ".self_attn.v_proj.weight", "F32", 2, {4, 4}},                \
-        {"model.layers." #i ".mlp.up_proj.weight", "BF16", 2, {6, 4}},                    \
-        {"model.layers." #i ".mlp.down_proj.weight", "BF16", 2, {4, 6}}
+#define LAYER(i)                                                                         \
+    {"model.layers." #i ".input_layernorm.weight", "F32", 1, {4}},                       \
+        {"model.layers." #i ".self_attn.q_proj.weight", "F32", 2, {4, 4}},               \
+        {"model.layers." #i ".self_attn.k_proj.weight", "F32", 2, {4, 4}},               \
+        {"model.layers." #i ".self_attn.v_proj.weight", "F32", 2, {4, 4}},               \
+        {"model.layers." #i ".mlp.up_proj.weight", "BF16", 2, {6, 4}},                   \
+    {                                                                                    \
+        "model.layers." #i ".mlp.down_proj.weight", "BF16", 2,                           \
+        {                                                                                \
+            4, 6                                                                         \
+        }                                                                                \
+    }
 
 const TestTensor test_tiny[] = {
     {"model.embed_tokens.weight", "F32", 2, {8, 4}},
@@ -207,19 +216,20 @@ static const davit_config_row config_rows[] = {
 };
 
 static const davit_slot_row slot_rows[] = {
-    {"embed", "G", NULL, "V,H", "embed_tokens", NULL, "vocab", "embed", DAVIT_SLOT_EMBED, 0},
+    {"embed", "G", NULL, "V,H", "embed_tokens", NULL, "vocab", "embed", DAVIT_SLOT_EMBED,
+     0},
     {"norm", "G", NULL, "H", "norm", NULL, "rep", "norm", 0, 0},
     {"head", "G", NULL, "V,H", "lm_head", NULL, "vocab", "lin", DAVIT_SLOT_HEAD, 0},
     {"attn.norm", "L", NULL, "H", "input_layernorm", NULL, "rep", "norm", 0, 0},
     {"attn.q", "L", NULL, "H,H",
-     "self_attn.q_proj | self_attn.qkv_proj#rows(0,H) | attn.c_attn#T#rows(0,H)", NULL, "col",
-     "lin", 0, 0},
-    {"attn.k", "L", NULL, "H,H",
-     "self_attn.k_proj | self_attn.qkv_proj#rows(H,H) | attn.c_attn#T#rows(H,H)", NULL, "col",
-     "lin", 0, 0},
-    {"attn.v", "L", NULL, "H,H",
-     "self_attn.v_proj | self_attn.qkv_proj#rows(2*H,H) | attn.c_attn#T#rows(2*H,H)", NULL,
+     "self_attn.q_proj | self_attn.qkv_proj#rows(0,H) | attn.c_attn#T#rows(0,H)", NULL,
      "col", "lin", 0, 0},
+    {"attn.k", "L", NULL, "H,H",
+     "self_attn.k_proj | self_attn.qkv_proj#rows(H,H) | attn.c_attn#T#rows(H,H)", NULL,
+     "col", "lin", 0, 0},
+    {"attn.v", "L", NULL, "H,H",
+     "self_attn.v_proj | self_attn.qkv_proj#rows(2*H,H) | attn.c_attn#T#rows(2*H,H)",
+     NULL, "col", "lin", 0, 0},
     {"attn.q.bias", "L", NULL, "H", "self_attn.q_proj.bias", NULL, "rep", "f32",
      DAVIT_SLOT_OPTIONAL, 0},
     {"ffn.up", "L", NULL, "I,H", "mlp.up_proj", NULL, "col", "lin", 0, 0},
@@ -228,8 +238,8 @@ static const davit_slot_row slot_rows[] = {
 };
 
 static void add_op(const davit_build_suite *s, davit_builder *b, const char *op,
-                   const void *attr, int32_t in, int32_t out, int32_t weight, int32_t bias,
-                   int32_t state)
+                   const void *attr, int32_t in, int32_t out, int32_t weight,
+                   int32_t bias, int32_t state)
 {
     davit_op_rec rec = {.struct_size = DAVIT_END(davit_op_rec, weight),
                         .op = op,
@@ -247,9 +257,8 @@ static void add_op(const davit_build_suite *s, davit_builder *b, const char *op,
 
 static void add_layer(const davit_build_suite *s, davit_builder *b, int64_t i, int32_t x)
 {
-    static const davit_attn_attr attn = {.struct_size = DAVIT_END(davit_attn_attr, softcap),
-                                         .n_heads = 2,
-                                         .scale = 1.0f};
+    static const davit_attn_attr attn = {
+        .struct_size = DAVIT_END(davit_attn_attr, softcap), .n_heads = 2, .scale = 1.0f};
     const davit_state_spec kv = {.struct_size = DAVIT_END(davit_state_spec, window),
                                  .kind = DAVIT_STATE_KV,
                                  .n_heads = 2,
@@ -312,8 +321,8 @@ const davit_arch_iface test_arch = {
 
 /* ---- kernels ---- */
 
-void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                      uint32_t worker, void *queue)
+void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first,
+                      uint64_t count, uint32_t worker, void *queue)
 {
     (void)call;
     (void)phase;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tiny checkpoints for the tests of this folder: a directory with config.json and one
- * safetensors file of zeros, opened through the real plugins; and a small architecture and
- * kernels table of the tests' own.
+ * safetensors file of zeros, opened through the real plugins; and a small architecture
+ * and kernels table of the tests' own.
  */
 #ifndef DAVIT_PLAN_TEST_MODEL_H
 #define DAVIT_PLAN_TEST_MODEL_H
@@ -26,7 +26,8 @@ typedef struct TestModel {
 } TestModel;
 
 /* The checkpoint alone; NULL-named tensors are left out. Asserts that it opens. */
-TestModel *test_model_new(const char *config, const TestTensor *tensors, size_t n_tensors);
+TestModel *test_model_new(const char *config, const TestTensor *tensors,
+                          size_t n_tensors);
 void test_model_free(TestModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TestModel, test_model_free)
 
@@ -34,10 +35,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TestModel, test_model_free)
 DavitPlan *test_model_plan(TestModel *model);
 
 /* First record with @code and, if not NULL, this subject. (borrowed) NULL if none. */
-const DavitRecord *test_find(const TestModel *model, const char *code, const char *subject);
+const DavitRecord *test_find(const TestModel *model, const char *code,
+                             const char *subject);
 
-/* A two-layer decoder: V 8, H 4, L 2, two heads of 2, I 6. (static) tensors in Hugging Face
- * names with prefix "model."; tests copy and change them. */
+/* A two-layer decoder: V 8, H 4, L 2, two heads of 2, I 6. (static) tensors in Hugging
+ * Face names with prefix "model."; tests copy and change them. */
 extern const TestTensor test_tiny[];
 extern const size_t test_tiny_count;
 extern const char *const test_tiny_config;
@@ -47,19 +49,19 @@ extern const davit_arch_iface test_arch;
 extern const davit_kernels_iface test_kernels;
 
 /* Parts for kernels tables of a test's own. */
-void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                      uint32_t worker, void *queue);
+void test_run_nothing(const davit_call *call, uint32_t phase, uint64_t first,
+                      uint64_t count, uint32_t worker, void *queue);
 uint64_t test_state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                          const davit_sink *sink); /* float32 and float16 */
-#define TEST_ENTRY(op_, name_, layouts_, score_)                                          \
-    {                                                                                     \
-        .struct_size = DAVIT_END(davit_kernel_entry, run), .op = op_, .name = name_,      \
-        .layouts = layouts_, .attr_size = sizeof(davit_attn_attr), .score = score_,       \
-        .run = test_run_nothing                                                           \
+#define TEST_ENTRY(op_, name_, layouts_, score_)                                         \
+    {                                                                                    \
+        .struct_size = DAVIT_END(davit_kernel_entry, run), .op = op_, .name = name_,     \
+        .layouts = layouts_, .attr_size = sizeof(davit_attn_attr), .score = score_,      \
+        .run = test_run_nothing                                                          \
     }
 
 /* Replace the model's kernels, or add to them. */
-void test_model_kernels(TestModel *model, const char *id, const davit_kernels_iface *iface,
-                        bool append);
+void test_model_kernels(TestModel *model, const char *id,
+                        const davit_kernels_iface *iface, bool append);
 
 #endif

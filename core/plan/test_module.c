@@ -4,7 +4,8 @@
 #include "plan/module.h"
 #include "plan/test_model.h"
 
-static const char *const any_config = "{\"architectures\":[\"Nobody\"],\"model_type\":\"none\"}";
+static const char *const any_config =
+    "{\"architectures\":[\"Nobody\"],\"model_type\":\"none\"}";
 
 /* Modules of @m as "name/n_parts ..." in table order. */
 static char *modules_text(TestModel *m)
@@ -16,7 +17,8 @@ static char *modules_text(TestModel *m)
     for (size_t i = 0; i < davit_module_table_count(table); i++) {
         const DavitModule *module = davit_module_table_at(table, i);
 
-        g_string_append_printf(text, "%s%s/%zu", i ? " " : "", module->name, module->n_parts);
+        g_string_append_printf(text, "%s%s/%zu", i ? " " : "", module->name,
+                               module->n_parts);
     }
     return g_string_free(text, FALSE);
 }
@@ -32,17 +34,13 @@ static void check_grouping(const TestTensor *tensors, size_t n, const char *want
 static void companions_join_their_module(void)
 {
     static const TestTensor awq[] = {
-        {"a.bias", "F16", 1, {4}},
-        {"a.g_idx", "F16", 1, {4}},
-        {"a.qweight", "F16", 2, {4, 4}},
-        {"a.qzeros", "F16", 2, {4, 4}},
+        {"a.bias", "F16", 1, {4}},       {"a.g_idx", "F16", 1, {4}},
+        {"a.qweight", "F16", 2, {4, 4}}, {"a.qzeros", "F16", 2, {4, 4}},
         {"a.scales", "F16", 2, {4, 4}},
     };
     static const TestTensor fp8[] = {
-        {"b.weight", "U8", 2, {4, 4}},
-        {"b.weight_scale_inv", "F32", 2, {1, 1}},
-        {"c.weight", "U8", 2, {4, 4}},
-        {"c.weight.absmax", "F32", 1, {1}},
+        {"b.weight", "U8", 2, {4, 4}},         {"b.weight_scale_inv", "F32", 2, {1, 1}},
+        {"c.weight", "U8", 2, {4, 4}},         {"c.weight.absmax", "F32", 1, {1}},
         {"c.weight.quant_map", "F32", 1, {1}},
     };
     static const TestTensor stacked[] = {
@@ -72,9 +70,10 @@ static void own_parameters_stay_alone(void)
         {"lone_blocks", "F32", 1, {4}},
     };
 
-    check_grouping(own, G_N_ELEMENTS(own),
-                   "attn.A_log/1 attn.scale/1 attn.sinks/1 gate.e_score_correction_bias/1 gate/1 "
-                   "lone.scales/1 lone_blocks/1");
+    check_grouping(
+        own, G_N_ELEMENTS(own),
+        "attn.A_log/1 attn.scale/1 attn.sinks/1 gate.e_score_correction_bias/1 gate/1 "
+        "lone.scales/1 lone_blocks/1");
 }
 
 static void unread_layouts_are_told_once_with_their_number(void)

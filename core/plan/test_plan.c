@@ -116,7 +116,8 @@ static void all_findings_come_together(void)
     g_assert_nonnull(r);
     g_assert_cmpstr(r->expected, ==, "[6, 4] (I,H)");
     g_assert_cmpstr(r->found, ==, "[5, 4]");
-    g_assert_nonnull(test_find(m, "tensor-unexpected", "model.layers.0.self_attn.o_bias"));
+    g_assert_nonnull(
+        test_find(m, "tensor-unexpected", "model.layers.0.self_attn.o_bias"));
 }
 
 static void rules_skip_and_say_so(void)
@@ -143,7 +144,8 @@ static void rules_skip_and_say_so(void)
     g_assert_nonnull(r);
     g_assert_true(g_str_has_prefix(r->found, "2 tensors, 8 bytes"));
     g_assert_nonnull(test_find(m, "ignored-by-rule", "vision_tower.*"));
-    g_assert_nonnull(test_find(m, "ignored-by-rule", "model.layers.2.mlp.up_proj.weight"));
+    g_assert_nonnull(
+        test_find(m, "ignored-by-rule", "model.layers.2.mlp.up_proj.weight"));
     g_assert_nonnull(test_find(m, "ignored-by-rule", "adapter.*"));
 }
 
@@ -172,7 +174,8 @@ static void bias_is_a_module_of_its_own(void)
     g_autoptr(DavitPlan) plan = NULL;
     const DavitSlot *bias;
 
-    t[test_tiny_count] = (TestTensor){"model.layers.0.self_attn.q_proj.bias", "F32", 1, {4}};
+    t[test_tiny_count] =
+        (TestTensor){"model.layers.0.self_attn.q_proj.bias", "F32", 1, {4}};
     m = test_model_new(test_tiny_config, t, test_tiny_count + 1);
     plan = test_model_plan(m);
     g_assert_nonnull(plan);
@@ -240,8 +243,9 @@ static DavitPlan *plan_fused(TestModel **m, const char *name, uint64_t a, uint64
 
     find_tensor(t, "model.layers.0.self_attn.q_proj.weight")->name = NULL;
     for (size_t i = 0; i < test_tiny_count; i++) {
-        if (t[i].name && (g_str_has_prefix(t[i].name, "model.layers.0.self_attn.k_proj") ||
-                          g_str_has_prefix(t[i].name, "model.layers.0.self_attn.v_proj")))
+        if (t[i].name &&
+            (g_str_has_prefix(t[i].name, "model.layers.0.self_attn.k_proj") ||
+             g_str_has_prefix(t[i].name, "model.layers.0.self_attn.v_proj")))
             t[i].name = NULL;
     }
     t[test_tiny_count] = (TestTensor){name, "F32", 2, {a, b}};
@@ -252,7 +256,8 @@ static DavitPlan *plan_fused(TestModel **m, const char *name, uint64_t a, uint64
 static void fused_rows_are_cut(void)
 {
     g_autoptr(TestModel) m = NULL;
-    g_autoptr(DavitPlan) plan = plan_fused(&m, "model.layers.0.self_attn.qkv_proj.weight", 12, 4);
+    g_autoptr(DavitPlan) plan =
+        plan_fused(&m, "model.layers.0.self_attn.qkv_proj.weight", 12, 4);
     const DavitSlot *v;
 
     g_assert_nonnull(plan);
@@ -266,7 +271,8 @@ static void fused_rows_are_cut(void)
 static void fused_rows_left_over_are_refused(void)
 {
     g_autoptr(TestModel) m = NULL;
-    g_autoptr(DavitPlan) plan = plan_fused(&m, "model.layers.0.self_attn.qkv_proj.weight", 14, 4);
+    g_autoptr(DavitPlan) plan =
+        plan_fused(&m, "model.layers.0.self_attn.qkv_proj.weight", 14, 4);
     const DavitRecord *r;
 
     g_assert_null(plan);
@@ -278,7 +284,8 @@ static void fused_rows_left_over_are_refused(void)
 static void transposed_rows_are_decoded(void)
 {
     g_autoptr(TestModel) m = NULL;
-    g_autoptr(DavitPlan) plan = plan_fused(&m, "model.layers.0.attn.c_attn.weight", 4, 12);
+    g_autoptr(DavitPlan) plan =
+        plan_fused(&m, "model.layers.0.attn.c_attn.weight", 4, 12);
     const DavitSlot *k;
 
     g_assert_nonnull(plan);
@@ -317,14 +324,17 @@ static void check_tie(const TieCase *c)
     plan = test_model_plan(m);
     if (strcmp(c->want, "refused") == 0) {
         g_assert_null(plan);
-        g_assert_nonnull(strstr(test_find(m, "tensor-missing", "lm_head.weight")->hint, "--tie"));
+        g_assert_nonnull(
+            strstr(test_find(m, "tensor-missing", "lm_head.weight")->hint, "--tie"));
         return;
     }
     g_assert_nonnull(plan);
     g_assert_true(find_slot(plan, "head", -1)->present);
-    g_assert_cmpint(find_slot(plan, "head", -1)->tied_to >= 0, ==, strcmp(c->want, "tied") == 0);
+    g_assert_cmpint(find_slot(plan, "head", -1)->tied_to >= 0, ==,
+                    strcmp(c->want, "tied") == 0);
     if (strcmp(c->want, "tied") == 0)
-        g_assert_true(find_slot(plan, "head", -1)->layout == find_slot(plan, "embed", -1)->layout);
+        g_assert_true(find_slot(plan, "head", -1)->layout ==
+                      find_slot(plan, "embed", -1)->layout);
 }
 
 static void head_follows_file_flag_and_class(void)
@@ -362,11 +372,13 @@ static void modules_decode_to_float(void)
         if (strcmp(module->name, "model.layers.0.mlp.up_proj") != 0)
             continue;
         g_assert_cmpuint(module->desc.n_rows, ==, 6);
-        g_assert_cmpint(davit_module_decode(module, m->checkpoint, 0, 0, 6, values, m->report),
-                        ==, DAVIT_OK);
+        g_assert_cmpint(
+            davit_module_decode(module, m->checkpoint, 0, 0, 6, values, m->report), ==,
+            DAVIT_OK);
         g_assert_cmpfloat(values[0], ==, 0);
-        g_assert_cmpint(davit_module_decode(module, m->checkpoint, 0, 5, 2, values, m->report),
-                        ==, DAVIT_E_USAGE);
+        g_assert_cmpint(
+            davit_module_decode(module, m->checkpoint, 0, 5, 2, values, m->report), ==,
+            DAVIT_E_USAGE);
     }
 }
 
@@ -374,7 +386,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/whole_plan", whole_plan);
-    g_test_add_func("/plan/values_live_from_first_to_last_op", values_live_from_first_to_last_op);
+    g_test_add_func("/plan/values_live_from_first_to_last_op",
+                    values_live_from_first_to_last_op);
     g_test_add_func("/plan/two_plans_agree", two_plans_agree);
     g_test_add_func("/plan/all_findings_come_together", all_findings_come_together);
     g_test_add_func("/plan/rules_skip_and_say_so", rules_skip_and_say_so);
@@ -385,9 +398,11 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/two_models_in_one_place_are_ambiguous",
                     two_models_in_one_place_are_ambiguous);
     g_test_add_func("/plan/fused_rows_are_cut", fused_rows_are_cut);
-    g_test_add_func("/plan/fused_rows_left_over_are_refused", fused_rows_left_over_are_refused);
+    g_test_add_func("/plan/fused_rows_left_over_are_refused",
+                    fused_rows_left_over_are_refused);
     g_test_add_func("/plan/transposed_rows_are_decoded", transposed_rows_are_decoded);
-    g_test_add_func("/plan/head_follows_file_flag_and_class", head_follows_file_flag_and_class);
+    g_test_add_func("/plan/head_follows_file_flag_and_class",
+                    head_follows_file_flag_and_class);
     g_test_add_func("/plan/modules_decode_to_float", modules_decode_to_float);
     return g_test_run();
 }

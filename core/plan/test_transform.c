@@ -28,15 +28,16 @@ static int32_t apply(const char *text, DavitWindow *w, DavitReport *report)
 
     if (!specs)
         return DAVIT_E_USAGE;
-    return davit_source_apply(&g_array_index(specs, DavitSourceSpec, 0), &scope, "slot", w,
-                              report);
+    return davit_source_apply(&g_array_index(specs, DavitSourceSpec, 0), &scope, "slot",
+                              w, report);
 }
 
 static void alternatives_keep_their_order(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(GArray) specs = davit_sources_parse(
-        "self_attn.q_proj | self_attn.qkv#rows(0, max(H,2))#perm(2)|sinks!", '#', "slot", report);
+        "self_attn.q_proj | self_attn.qkv#rows(0, max(H,2))#perm(2)|sinks!", '#', "slot",
+        report);
     const DavitSourceSpec *spec;
 
     g_assert_nonnull(specs);
@@ -54,9 +55,9 @@ static void alternatives_keep_their_order(void)
 
 static void bad_sources_are_refused(void)
 {
-    static const char *const bad[] = {"a#rows(1)", "a#turn",     "a#rows",  "a#half(0,1,2)",
-                                      "",          "a||b",       "a#",      "e.*.w",
-                                      "a#stack",   "e.*.*#stack", "a#perm()", "a#T(1"};
+    static const char *const bad[] = {
+        "a#rows(1)", "a#turn", "a#rows",  "a#half(0,1,2)", "",         "a||b",
+        "a#",        "e.*.w",  "a#stack", "e.*.*#stack",   "a#perm()", "a#T(1"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
@@ -94,10 +95,14 @@ static void windows_outside_are_refused(void)
     static const struct {
         const char *text, *code;
     } bad[] = {
-        {"a#rows(8,5)", "shape-mismatch"},   {"a#rows(0,0)", "shape-mismatch"},
-        {"a#rows(0-1,2)", "shape-mismatch"}, {"a#rows(0,3)#half(0)", "shape-mismatch"},
-        {"a#perm(5)", "shape-mismatch"},     {"a#perm(0)", "shape-mismatch"},
-        {"a#half(2)", "forward-absent"},     {"a#rows(0,4)#T", "forward-absent"},
+        {"a#rows(8,5)", "shape-mismatch"},
+        {"a#rows(0,0)", "shape-mismatch"},
+        {"a#rows(0-1,2)", "shape-mismatch"},
+        {"a#rows(0,3)#half(0)", "shape-mismatch"},
+        {"a#perm(5)", "shape-mismatch"},
+        {"a#perm(0)", "shape-mismatch"},
+        {"a#half(2)", "forward-absent"},
+        {"a#rows(0,4)#T", "forward-absent"},
         {"a#perm(2)#rows(0,4)", "forward-absent"},
     };
 
@@ -106,7 +111,8 @@ static void windows_outside_are_refused(void)
         DavitWindow w = window_of(12, 4);
 
         g_assert_cmpint(apply(bad[i].text, &w, report), <, 0);
-        g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==, bad[i].code);
+        g_assert_cmpstr(davit_code_name(davit_report_get(report, 0)->code), ==,
+                        bad[i].code);
     }
 }
 
@@ -141,10 +147,12 @@ static void distance_counts_changes(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/transform/alternatives_keep_their_order", alternatives_keep_their_order);
+    g_test_add_func("/transform/alternatives_keep_their_order",
+                    alternatives_keep_their_order);
     g_test_add_func("/transform/bad_sources_are_refused", bad_sources_are_refused);
     g_test_add_func("/transform/windows_follow_transforms", windows_follow_transforms);
-    g_test_add_func("/transform/windows_outside_are_refused", windows_outside_are_refused);
+    g_test_add_func("/transform/windows_outside_are_refused",
+                    windows_outside_are_refused);
     g_test_add_func("/transform/faults_of_a_table_are_told_together",
                     faults_of_a_table_are_told_together);
     g_test_add_func("/transform/distance_counts_changes", distance_counts_changes);

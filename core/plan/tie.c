@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The output head: a stored one is always used; otherwise the tie flag decides. The flag's
- * default belongs to the class and is in the architecture's config table. */
+ * The output head: a stored one is always used; otherwise the tie flag decides. The
+ * flag's default belongs to the class and is in the architecture's config table. */
 #include "plan/slot.h"
 
 static void tie(DavitDraft *draft, DavitSlot *head, const DavitSlot *embed)
@@ -38,7 +38,8 @@ static const DavitSourceSpec *head_source(const GArray *table)
     return NULL;
 }
 
-static void refuse(DavitDraft *draft, const GArray *table, const DavitSlot *head, bool given)
+static void refuse(DavitDraft *draft, const GArray *table, const DavitSlot *head,
+                   bool given)
 {
     const DavitSourceSpec *source = head_source(table);
     g_autoptr(GString) name = g_string_new(head->id);
@@ -47,17 +48,18 @@ static void refuse(DavitDraft *draft, const GArray *table, const DavitSlot *head
         davit_match_tensor(draft, source, -1, 0, name);
     davit_report_add(
         draft->report,
-        &(DavitFinding){.code = DAVIT_R_TENSOR_MISSING,
-                        .status = DAVIT_E_CORRUPT,
-                        .stage = "plan",
-                        .subject = name->str,
-                        .expected = davit_shape_text(draft->report, head->shape, head->rank),
-                        .found = given ? "absent, and tie_word_embeddings is false"
-                                       : "absent, and tie_word_embeddings is not given; this "
-                                         "class's default is false",
-                        .message = "the checkpoint has no output head and does not say that "
-                                   "the embedding serves as one",
-                        .hint = "--tie uses the embedding as head"});
+        &(DavitFinding){
+            .code = DAVIT_R_TENSOR_MISSING,
+            .status = DAVIT_E_CORRUPT,
+            .stage = "plan",
+            .subject = name->str,
+            .expected = davit_shape_text(draft->report, head->shape, head->rank),
+            .found = given ? "absent, and tie_word_embeddings is false"
+                           : "absent, and tie_word_embeddings is not given; this "
+                             "class's default is false",
+            .message = "the checkpoint has no output head and does not say that "
+                       "the embedding serves as one",
+            .hint = "--tie uses the embedding as head"});
     g_ptr_array_add(draft->wanted, g_strdup(name->str));
 }
 
@@ -69,8 +71,9 @@ static void note_default(DavitDraft *draft, const DavitSlot *head)
                                      .stage = "plan",
                                      .subject = head->id,
                                      .found = "tie_word_embeddings is not given",
-                                     .message = "no head is stored; the embedding serves as "
-                                                "head by this class's default"});
+                                     .message =
+                                         "no head is stored; the embedding serves as "
+                                         "head by this class's default"});
 }
 
 void davit_slots_tie(DavitDraft *draft, const GArray *table)
@@ -86,7 +89,8 @@ void davit_slots_tie(DavitDraft *draft, const GArray *table)
         return;
     if (davit_settings_is_gguf(draft->plan->settings))
         given = true; /* output.weight absent says it */
-    tied = (draft->plan->tied || draft->options->force_tie) && !draft->options->force_untie;
+    tied =
+        (draft->plan->tied || draft->options->force_tie) && !draft->options->force_untie;
     if (!tied || !embed || !embed->present) {
         if (!tied || !embed) /* an embedding that is missing was reported */
             refuse(draft, table, head, given);

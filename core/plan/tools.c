@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the registry to what a plan calls. Architectures are asked by name: the lists in their
- * interface decide; a capability that names the model is only a reason to load it first. */
+ * From the registry to what a plan calls. Architectures are asked by name: the lists in
+ * their interface decide; a capability that names the model is only a reason to load it
+ * first. */
 #include "plan/tools.h"
 
 #include <string.h>
@@ -47,7 +48,8 @@ GArray *davit_tools_kernels(DavitRegistry *registry, const char *device)
         g_autoptr(DavitReport) said = davit_report_new();
 
         /* a component that names other devices is not loaded for this one */
-        if (has_key(capability, "device") && !davit_capability_has(capability, "device", device))
+        if (has_key(capability, "device") &&
+            !davit_capability_has(capability, "device", device))
             continue;
         if (davit_component_use(tool.component, &tool.iface, &tool.self, said))
             continue;
@@ -72,7 +74,8 @@ static void fill_askings(const DavitSettings *settings, const char **gguf, Askin
 {
     gguf[0] = davit_settings_gguf_arch(settings);
     gguf[1] = NULL;
-    out[0] = (Asking){davit_settings_hf_names(settings), "hf", offsetof(davit_arch_iface, hf)};
+    out[0] =
+        (Asking){davit_settings_hf_names(settings), "hf", offsetof(davit_arch_iface, hf)};
     out[1] = (Asking){davit_settings_model_types(settings), "model_type",
                       offsetof(davit_arch_iface, model_types)};
     out[2] = (Asking){gguf, "gguf", offsetof(davit_arch_iface, gguf)};
@@ -80,7 +83,8 @@ static void fill_askings(const DavitSettings *settings, const char **gguf, Askin
         out[0].names = out[1].names = NULL;
 }
 
-static bool lists_name(const davit_arch_iface *iface, const Asking *asking, const char *name)
+static bool lists_name(const davit_arch_iface *iface, const Asking *asking,
+                       const char *name)
 {
     const char *list;
 
@@ -95,7 +99,8 @@ static bool find_for_name(const GPtrArray *list, const Asking *asking, const cha
     for (guint i = 0; i < list->len; i++) {
         DavitTool tool = {.component = g_ptr_array_index(list, i)};
 
-        if (!eager && !davit_capability_has(tool.component->capability, asking->key, name))
+        if (!eager &&
+            !davit_capability_has(tool.component->capability, asking->key, name))
             continue;
         if (davit_component_use(tool.component, &tool.iface, &tool.self, said))
             continue;
@@ -113,41 +118,44 @@ static const char *names_text(const Asking *askings, DavitReport *report)
 
     for (size_t a = 0; a < N_ASKINGS; a++) {
         for (size_t n = 0; askings[a].names && askings[a].names[n]; n++)
-            g_string_append_printf(text, "%s%s", text->len ? ", " : "", askings[a].names[n]);
+            g_string_append_printf(text, "%s%s", text->len ? ", " : "",
+                                   askings[a].names[n]);
     }
     return text->len ? davit_report_text(report, "%s", text->str) : NULL;
 }
 
-static int32_t all_declined(const GPtrArray *list, const Asking *askings, DavitReport *report)
+static int32_t all_declined(const GPtrArray *list, const Asking *askings,
+                            DavitReport *report)
 {
     const char *names = names_text(askings, report);
 
     if (list->len == 0)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
-                                    .status = DAVIT_E_UNSUPPORTED,
-                                    .purposes = DAVIT_MAP | DAVIT_RUN | DAVIT_CONVERT,
-                                    .stage = "plan",
-                                    .subject = "arch",
-                                    .found = names,
-                                    .message = "no architecture plugin was found",
-                                    .hint = "davit plugin list shows where plugins are looked "
-                                            "for"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                            .status = DAVIT_E_UNSUPPORTED,
+                            .purposes = DAVIT_MAP | DAVIT_RUN | DAVIT_CONVERT,
+                            .stage = "plan",
+                            .subject = "arch",
+                            .found = names,
+                            .message = "no architecture plugin was found",
+                            .hint = "davit plugin list shows where plugins are looked "
+                                    "for"});
     return davit_report_add(
-        report,
-        &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_MAP | DAVIT_RUN | DAVIT_CONVERT,
-                        .stage = "plan",
-                        .subject = names ? names : "config",
-                        .expected = "an architecture that one of the plugins names",
-                        .found = names ? names : "no architecture is named",
-                        .message = davit_report_text(report,
-                                                     "none of %u architecture plugins knows "
-                                                     "this model",
-                                                     list->len),
-                        .hint = "davit why MODEL shows each answer; inspect and dump need no "
-                                "architecture"});
+        report, &(DavitFinding){
+                    .code = DAVIT_R_ALL_DECLINED,
+                    .status = DAVIT_E_UNSUPPORTED,
+                    .purposes = DAVIT_MAP | DAVIT_RUN | DAVIT_CONVERT,
+                    .stage = "plan",
+                    .subject = names ? names : "config",
+                    .expected = "an architecture that one of the plugins names",
+                    .found = names ? names : "no architecture is named",
+                    .message = davit_report_text(report,
+                                                 "none of %u architecture plugins knows "
+                                                 "this model",
+                                                 list->len),
+                    .hint = "davit why MODEL shows each answer; inspect and dump need no "
+                            "architecture"});
 }
 
 int32_t davit_tools_arch(DavitRegistry *registry, const DavitSettings *settings,
@@ -162,12 +170,14 @@ int32_t davit_tools_arch(DavitRegistry *registry, const DavitSettings *settings,
     for (int eager = 0; eager < 2; eager++) {
         for (size_t a = 0; a < N_ASKINGS; a++) {
             for (size_t n = 0; askings[a].names && askings[a].names[n]; n++) {
-                if (find_for_name(list, &askings[a], askings[a].names[n], eager != 0, out, said))
+                if (find_for_name(list, &askings[a], askings[a].names[n], eager != 0, out,
+                                  said))
                     return DAVIT_OK;
             }
         }
     }
-    davit_report_append(report, said); /* a plugin that would have been asked did not load */
+    davit_report_append(report,
+                        said); /* a plugin that would have been asked did not load */
     return all_declined(list, askings, report);
 }
 
@@ -184,8 +194,8 @@ static const char *first_listed(const davit_arch_iface *iface, const Asking *ask
     return NULL;
 }
 
-static void explain_one(const DavitTool *tool, const Asking *askings, const DavitTool *chosen,
-                        DavitReport *report)
+static void explain_one(const DavitTool *tool, const Asking *askings,
+                        const DavitTool *chosen, DavitReport *report)
 {
     const davit_arch_iface *iface = tool->iface;
     const char *listed = first_listed(iface, askings);
@@ -195,14 +205,14 @@ static void explain_one(const DavitTool *tool, const Asking *askings, const Davi
         message = tool->component == chosen->component
                       ? "accepts, and is chosen"
                       : "accepts, but another comes first in candidate order";
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
-                                             .severity = DAVIT_NOTE,
-                                             .stage = "plan",
-                                             .who = tool->component->id,
-                                             .subject = listed ? listed
-                                                               : names_text(askings, report),
-                                             .expected = iface->hf,
-                                             .message = message});
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                .severity = DAVIT_NOTE,
+                                .stage = "plan",
+                                .who = tool->component->id,
+                                .subject = listed ? listed : names_text(askings, report),
+                                .expected = iface->hf,
+                                .message = message});
 }
 
 void davit_plan_explain_archs(DavitRegistry *registry, const DavitSettings *settings,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading source texts and applying their transforms to row windows. No bytes are touched. */
+ * Reading source texts and applying their transforms to row windows. No bytes are
+ * touched. */
 #include "plan/transform.h"
 
 #include <string.h>
@@ -9,9 +10,12 @@ static const struct {
     DavitTransformKind kind;
     int min_args, max_args;
 } kinds[] = {
-    {"rows", DAVIT_TRANSFORM_ROWS, 2, 2},   {"half", DAVIT_TRANSFORM_HALF, 1, 2},
-    {"stack", DAVIT_TRANSFORM_STACK, 0, 0}, {"perm", DAVIT_TRANSFORM_PERM, 1, 1},
-    {"T", DAVIT_TRANSFORM_T, 0, 0},         {"add1", DAVIT_TRANSFORM_ADD1, 0, 0},
+    {"rows", DAVIT_TRANSFORM_ROWS, 2, 2},
+    {"half", DAVIT_TRANSFORM_HALF, 1, 2},
+    {"stack", DAVIT_TRANSFORM_STACK, 0, 0},
+    {"perm", DAVIT_TRANSFORM_PERM, 1, 1},
+    {"T", DAVIT_TRANSFORM_T, 0, 0},
+    {"add1", DAVIT_TRANSFORM_ADD1, 0, 0},
     {"neg_exp", DAVIT_TRANSFORM_NEG_EXP, 0, 0},
 };
 
@@ -129,7 +133,8 @@ GArray *davit_sources_parse(const char *text, char mark, const char *slot,
         n = span_to(part, '|');
         if (!parse_spec(part, n, mark, &spec)) {
             spec_clear(&spec);
-            davit_arch_fault(slot, text, "source of the slot table does not parse", report);
+            davit_arch_fault(slot, text, "source of the slot table does not parse",
+                             report);
             return NULL;
         }
         g_array_append_val(specs, spec);
@@ -152,14 +157,15 @@ static int32_t cut_rows(int64_t first, int64_t n, const char *slot, DavitWindow 
         (uint64_t)n > w->n_rows - (uint64_t)first)
         return davit_report_add(
             report,
-            &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
-                            .status = DAVIT_E_MISMATCH,
-                            .stage = "plan",
-                            .subject = slot,
-                            .expected = davit_report_text(report, "rows %" PRId64 " to %" PRId64,
-                                                          first, first + n - 1),
-                            .found = davit_report_text(report, "%" PRIu64 " rows", w->n_rows),
-                            .message = "the stored tensor has not the rows that the slot takes"});
+            &(DavitFinding){
+                .code = DAVIT_R_SHAPE_MISMATCH,
+                .status = DAVIT_E_MISMATCH,
+                .stage = "plan",
+                .subject = slot,
+                .expected = davit_report_text(report, "rows %" PRId64 " to %" PRId64,
+                                              first, first + n - 1),
+                .found = davit_report_text(report, "%" PRIu64 " rows", w->n_rows),
+                .message = "the stored tensor has not the rows that the slot takes"});
     w->row += (uint64_t)first;
     w->n_rows = (uint64_t)n;
     return DAVIT_OK;
@@ -170,13 +176,14 @@ static int32_t cut_half(int64_t half, int64_t axis, const char *slot, DavitWindo
 {
     if (w->n_rows % 2)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
-                                    .status = DAVIT_E_MISMATCH,
-                                    .stage = "plan",
-                                    .subject = slot,
-                                    .expected = "an even number of rows",
-                                    .found = davit_report_text(report, "%" PRIu64, w->n_rows),
-                                    .message = "a stored tensor that holds two halves is odd"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
+                            .status = DAVIT_E_MISMATCH,
+                            .stage = "plan",
+                            .subject = slot,
+                            .expected = "an even number of rows",
+                            .found = davit_report_text(report, "%" PRIu64, w->n_rows),
+                            .message = "a stored tensor that holds two halves is odd"});
     if (half < 0 || half > 1 || axis < 0 || axis > 1)
         return davit_arch_fault(slot, NULL, "half takes 0 or 1, and axis 1", report);
     w->row += (uint64_t)half * (w->n_rows / 2);
@@ -184,19 +191,20 @@ static int32_t cut_half(int64_t half, int64_t axis, const char *slot, DavitWindo
     return DAVIT_OK;
 }
 
-static int32_t set_perm(int64_t heads, const char *slot, DavitWindow *w, DavitReport *report)
+static int32_t set_perm(int64_t heads, const char *slot, DavitWindow *w,
+                        DavitReport *report)
 {
     if (heads <= 0 || w->n_rows % (uint64_t)heads || (w->n_rows / (uint64_t)heads) % 2)
         return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_SHAPE_MISMATCH,
-                                    .status = DAVIT_E_MISMATCH,
-                                    .stage = "plan",
-                                    .subject = slot,
-                                    .expected = davit_report_text(
-                                        report, "a multiple of 2 x %" PRId64 " heads", heads),
-                                    .found = davit_report_text(report, "%" PRIu64 " rows",
-                                                               w->n_rows),
-                                    .message = "rows do not divide into rotary heads"});
+            report, &(DavitFinding){
+                        .code = DAVIT_R_SHAPE_MISMATCH,
+                        .status = DAVIT_E_MISMATCH,
+                        .stage = "plan",
+                        .subject = slot,
+                        .expected = davit_report_text(
+                            report, "a multiple of 2 x %" PRId64 " heads", heads),
+                        .found = davit_report_text(report, "%" PRIu64 " rows", w->n_rows),
+                        .message = "rows do not divide into rotary heads"});
     w->perm_heads = (uint64_t)heads;
     return DAVIT_OK;
 }
@@ -264,8 +272,8 @@ int32_t davit_source_apply(const DavitSourceSpec *spec, const DavitScope *scope,
         int32_t status;
 
         if (!order_allowed(t->kind, window, cut))
-            return davit_arch_fault(slot, spec->name, "transforms in this order are not supported",
-                                    report);
+            return davit_arch_fault(slot, spec->name,
+                                    "transforms in this order are not supported", report);
         if (t->args) {
             status = davit_expr_list(t->args, scope, slot, arg, 2, report);
             if (status < 0)

@@ -9,10 +9,10 @@
 #include "plan/draft.h"
 
 typedef enum DavitTransformKind {
-    DAVIT_TRANSFORM_ROWS,    /* args first, count */
-    DAVIT_TRANSFORM_HALF,    /* args i[, 1] */
+    DAVIT_TRANSFORM_ROWS, /* args first, count */
+    DAVIT_TRANSFORM_HALF, /* args i[, 1] */
     DAVIT_TRANSFORM_STACK,
-    DAVIT_TRANSFORM_PERM,    /* args heads */
+    DAVIT_TRANSFORM_PERM, /* args heads */
     DAVIT_TRANSFORM_T,
     DAVIT_TRANSFORM_ADD1,
     DAVIT_TRANSFORM_NEG_EXP,
@@ -27,17 +27,17 @@ typedef struct DavitTransform {
 
 /* One alternative of a slot's sources. */
 typedef struct DavitSourceSpec {
-    char *name; /* (owned) module name without prefix; may hold "{i}" and one '*' */
+    char *name;       /* (owned) module name without prefix; may hold "{i}" and one '*' */
     bool star;        /* gathers experts */
     bool layer_named; /* the name holds "{i}" itself */
-    bool exact; /* the name is a tensor's, without an implied ".weight" */
+    bool exact;       /* the name is a tensor's, without an implied ".weight" */
     size_t n_transforms;
     DavitTransform transforms[DAVIT_MAX_TRANSFORMS];
 } DavitSourceSpec;
 
-/* Parse the '|'-joined alternatives of @text; @mark is '#' or '~'. @slot names the slot in
- * records. Returns: (owned) DavitSourceSpec, or NULL with records: a fault of the plugin's
- * table. */
+/* Parse the '|'-joined alternatives of @text; @mark is '#' or '~'. @slot names the slot
+ * in records. Returns: (owned) DavitSourceSpec, or NULL with records: a fault of the
+ * plugin's table. */
 GArray *davit_sources_parse(const char *text, char mark, const char *slot,
                             DavitReport *report);
 
