@@ -36,7 +36,8 @@ ENTRY(gemma,
                                             "," DECODER("") "}",
       davit_scan_after_space);
 #define METASPACES(scheme)                                                               \
-    ENTRY(scheme##_split, METASPACE(#scheme, "true"), NULL, NULL, davit_scan_before_mark);           \
+    ENTRY(scheme##_split, METASPACE(#scheme, "true"), NULL, NULL,                        \
+          davit_scan_before_mark);                                                       \
     ENTRY(scheme##_whole, METASPACE(#scheme, "false"), NULL, NULL, NULL)
 METASPACES(always);
 METASPACES(first);

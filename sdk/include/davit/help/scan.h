@@ -63,8 +63,8 @@ uint64_t davit_scan_gpt2_digits(const char *text, uint64_t n, uint64_t from,
 uint64_t davit_scan_deepseek3(const char *text, uint64_t n, uint64_t from,
                               uint64_t *out_ends, uint64_t cap);
 
-/* Cut before each U+2581, the Metaspace stage with split=true: a piece is the mark and what
- * follows it   (SentencePiece) */
+/* Cut before each U+2581, the Metaspace stage with split=true: a piece is the mark and
+ * what follows it   (SentencePiece) */
 uint64_t davit_scan_before_mark(const char *text, uint64_t n, uint64_t from,
                                 uint64_t *out_ends, uint64_t cap);
 

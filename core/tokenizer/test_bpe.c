@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The merging engine alone, on vocabularies of a few tokens, and its growth.
+ */
+#include "tokenizer/bpe.h"
+
+#include <string.h>
+
+/* A model from a list of tokens (ids in order) and merges "a b". */
+typedef struct Fixture {
+    DavitVocab *vocab;
+    DavitBpe bpe;
+    DavitBpeScratch scratch;
+} Fixture;
+
+static void add_merge(Fixture *f, const char *line, uint32_t rank)
+{
+    g_auto(GStrv) halves = g_strsplit(line, " ", 2);
+    g_autofree char *joined = g_strconcat(halves[0], halves[1], NULL);
+    const DavitMerge merge = {
+        (uint32_t)davit_vocab_find(f->vocab, halves[0], strlen(halves[0])),
+        (uint32_t)davit_vocab_find(f->vocab, halves[1], strlen(halves[1])), rank,
+        (uint32_t)davit_vocab_find(f->vocab, joined, strlen(joined))};
+
+    davit_bpe_add(&f->bpe, &merge);
+}
+
+static void start(Fixture *f, const char *const *tokens, const char *const *merges)
+{
+    *f = (Fixture){.vocab = davit_vocab_new()};
+    for (int64_t id = 0; tokens[id]; id++)
+        g_assert_cmpint(davit_vocab_add(f->vocab, id, tokens[id], strlen(tokens[id])), ==,
+                        DAVIT_VOCAB_ADDED);
+    g_assert_cmpint(davit_vocab_seal(f->vocab), ==, -1);
+    g_assert_true(davit_bpe_init(&f->bpe, f->vocab, 64));
+    for (uint32_t i = 0; merges && merges[i]; i++)
+        add_merge(f, merges[i], i);
+}
+
+static void stop(Fixture *f)
+{
+    davit_bpe_clear(&f->bpe);
+    davit_bpe_scratch_clear(&f->scratch);
+    davit_vocab_free(f->vocab);
+}
+
+/* (owned) ids of @text joined by spaces, after finish. */
+static char *encode(Fixture *f, const char *text)
+{
+    DavitIds ids = {0};
+    g_autoptr(GString) out = g_string_new(NULL);
+    const int32_t status =
+        davit_bpe_encode(&f->bpe, &f->scratch, text, strlen(text), &ids);
+
+    if (status != DAVIT_OK)
+        g_string_printf(out, "status %d", status);
+    for (size_t i = 0; i < ids.n; i++)
+        g_string_append_printf(out, i > 0 ? " %d" : "%d", ids.ids[i]);
+    davit_ids_clear(&ids);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+static void check(Fixture *f, const char *text, const char *want)
+{
+    g_autofree char *got = encode(f, text);
+
+    g_assert_cmpstr(got, ==, want);
+}
+
+static void pair_listed_twice_keeps_last_rank(void)
+{
+    static const char *const tokens[] = {"a", "b", "c", "ab", "bc", NULL};
+    static const char *const merges[] = {"a b", "b c", "a b", NULL};
+    Fixture f;
+
+    start(&f, tokens, merges);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "abc", "0 4");
+    stop(&f);
+}
+
+static void equal_rank_goes_left_first(void)
+{
+    static const char *const tokens[] = {"a", "aa", NULL};
+    static const char *const merges[] = {"a a", NULL};
+    Fixture f;
+
+    start(&f, tokens, merges);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "aaaaa", "1 1 0");
+    stop(&f);
+}
+
+static void whole_piece_only_with_ignore_merges(void)
+{
+    static const char *const tokens[] = {"x", "y", "z", "xyz", NULL};
+    Fixture f;
+
+    start(&f, tokens, NULL);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "xyz", "0 1 2");
+    f.bpe.ignore_merges = true;
+    check(&f, "xyz", "3");
+    stop(&f);
+}
+
+static void unknown_fuses_only_when_told(void)
+{
+    static const char *const tokens[] = {"<unk>", "a", NULL};
+    Fixture f;
+
+    start(&f, tokens, NULL);
+    f.bpe.has_unk_name = true;
+    f.bpe.unk = 0;
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "xxay", "0 0 1 0");
+    f.bpe.fuse_unk = true;
+    check(&f, "xxay", "0 1 0");
+    f.bpe.unk = -1;
+    check(&f, "x", "status -2");
+    f.bpe.has_unk_name = false;
+    check(&f, "xxay", "1");
+    stop(&f);
+}
+
+/* Bytes come before an unknown that was opened earlier, as in the reference. */
+static void fallback_does_not_close_unknown(void)
+{
+    static const char *const tokens[] = {"<unk>", "a", "<0xC3>", "<0xA9>", NULL};
+    Fixture f;
+
+    start(&f, tokens, NULL);
+    f.bpe.has_unk_name = f.bpe.fuse_unk = f.bpe.byte_fallback = true;
+    f.bpe.unk = 0;
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f,
+          "x\xc3\xa9"
+          "a",
+          "2 3 0 1");
+    stop(&f);
+}
+
+/* Long pieces take the heap, short ones the scan: both must agree. */
+static void long_piece_equals_short_rule(void)
+{
+    static const char *const tokens[] = {"a", "b", "ab", "ba", "abab", "aa", NULL};
+    static const char *const merges[] = {"b a", "a b", "ab ab", "a a", NULL};
+    g_autoptr(GString) text = g_string_new(NULL), want = g_string_new(NULL);
+    Fixture f;
+
+    start(&f, tokens, merges);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    /* "a" + "ba" * n: every "ba" joins first, the first "a" is left. */
+    check(&f, "abababa", "0 3 3 3");
+    g_string_append_c(text, 'a');
+    g_string_append_c(want, '0');
+    for (int i = 0; i < 500; i++) {
+        g_string_append(text, "ba");
+        g_string_append(want, " 3");
+    }
+    check(&f, text->str, want->str);
+    stop(&f);
+}
+
+static void cuts_keep_merges_whole(void)
+{
+    static const char mark[] = "\xe2\x96\x81";
+    static const char *const tokens[] = {"\xe2\x96\x81",  "a", "b", ">",
+                                         ">\xe2\x96\x81", NULL};
+    static const char *const merges[] = {"> \xe2\x96\x81", NULL};
+    g_autofree char *text =
+        g_strconcat("a", mark, mark, "b>", mark, "a", mark, "b", NULL);
+    Fixture f;
+
+    start(&f, tokens, merges);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    g_assert_true(f.bpe.cuts);
+    /* Before the first of two marks, not between them; not behind ">"; before the last.
+     */
+    g_assert_cmpuint(davit_bpe_cut(&f.bpe, text, strlen(text), 0), ==, 1);
+    g_assert_cmpuint(davit_bpe_cut(&f.bpe, text, strlen(text), 1), ==, 13);
+    g_assert_cmpuint(davit_bpe_cut(&f.bpe, text, strlen(text), 13), ==, strlen(text));
+    stop(&f);
+}
+
+/* Steps for a run of one letter at n and 2n: n log n at most. */
+static uint64_t steps_for(Fixture *f, size_t n)
+{
+    g_autofree char *text = g_strnfill(n, 'a');
+    DavitIds ids = {0};
+    const uint64_t before = f->scratch.steps;
+
+    g_assert_cmpint(davit_bpe_encode(&f->bpe, &f->scratch, text, n, &ids), ==, DAVIT_OK);
+    davit_ids_clear(&ids);
+    return f->scratch.steps - before;
+}
+
+static void growth_stays_n_log_n(void)
+{
+    static const char *const tokens[] = {
+        "a", "aa", "aaaa", "aaaaaaaa", "aaaaaaaaaaaaaaaa", NULL};
+    static const char *const merges[] = {"a a", "aa aa", "aaaa aaaa", "aaaaaaaa aaaaaaaa",
+                                         NULL};
+    Fixture f;
+    uint64_t one, two;
+
+    start(&f, tokens, merges);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    one = steps_for(&f, 1u << 18);
+    two = steps_for(&f, 1u << 19);
+    /* 19 / 18 is what the logarithm gives; 2.25 leaves room, 4 would be quadratic. */
+    g_assert_cmpfloat((double)two, <=, 2.25 * (double)one);
+    g_assert_cmpuint(two, <=, (uint64_t)(1u << 19) * 19 * 4);
+    stop(&f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/bpe/pair_listed_twice_keeps_last_rank",
+                    pair_listed_twice_keeps_last_rank);
+    g_test_add_func("/bpe/equal_rank_goes_left_first", equal_rank_goes_left_first);
+    g_test_add_func("/bpe/whole_piece_only_with_ignore_merges",
+                    whole_piece_only_with_ignore_merges);
+    g_test_add_func("/bpe/unknown_fuses_only_when_told", unknown_fuses_only_when_told);
+    g_test_add_func("/bpe/fallback_does_not_close_unknown",
+                    fallback_does_not_close_unknown);
+    g_test_add_func("/bpe/long_piece_equals_short_rule", long_piece_equals_short_rule);
+    g_test_add_func("/bpe/cuts_keep_merges_whole", cuts_keep_merges_whole);
+    g_test_add_func("/bpe/growth_stays_n_log_n", growth_stays_n_log_n);
+    return g_test_run();
+}

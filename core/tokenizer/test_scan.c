@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The SDK's scanners: frozen pieces from Hugging Face's pre-tokenizers, resuming at every
+ * end, cuts, and linear work. (Ids over all of them: test_tokenizer_golden.)
+ */
+#include <davit/help/scan.h>
+#include <davit/help/ucd.h>
+
+#include <string.h>
+
+#include <glib.h>
+
+typedef uint64_t (*ScanFn)(const char *text, uint64_t n, uint64_t from, uint64_t *ends,
+                           uint64_t cap);
+
+static uint64_t llama3(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                       uint64_t cap)
+{
+    static const davit_scan_rules rules = {3, DAVIT_TAIL_NEWLINES, 0, 1};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t qwen35(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                       uint64_t cap)
+{
+    static const davit_scan_rules rules = {1, DAVIT_TAIL_NEWLINES, 1, 1};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t o200k(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    static const davit_scan_rules rules = {3, DAVIT_TAIL_SLASHES, 0, 1};
+
+    return davit_scan_cased(&rules, t, n, from, ends, cap);
+}
+
+/* A text and its pieces, '|' between them. */
+typedef struct Sample {
+    ScanFn scan;
+    const char *pieces;
+} Sample;
+
+/* Pieces by tokenizers 0.23.3. */
+static const Sample samples[] = {
+    {davit_scan_gpt2, "Hello| world|  | it|'s|\n\n"},
+    {davit_scan_gpt2, "IT|'|S| 123|abc|!?|\t|x"},
+    {davit_scan_gpt2_digits, "abc|1|2| |3| x"},
+    {llama3, "IT|'S| |123|45|\n|\tx|!!\n|(y"},
+    {llama3, "'\xc5\xbf|a| \n\n|  | b"},
+    {qwen35, "e\xcc\x81|1|2|\xcc\x81x"},
+    {o200k, "e|Bay| i|Phone|HTMLParser| don't|://\n"},
+    {o200k, "\xd0\x9f\xd0\xa0\xd0\xbc\xd0\xb8|\xd0\x9f"},
+    {davit_scan_deepseek3, "a|\xe2\x80\x8b"
+                           "b"},
+    {davit_scan_deepseek3, "123|45|\xe6\x97\xa5\xe6\x9c\xac|!x"},
+    {davit_scan_before_mark, "a|\xe2\x96\x81"
+                             "b|\xe2\x96\x81|\xe2\x96\x81"
+                             "c"},
+    {davit_scan_after_space, "a | |b"},
+};
+
+/* The sample's text, and its ends in @ends; returns how many. */
+static uint64_t unpack(const Sample *sample, GString *text, uint64_t *ends)
+{
+    uint64_t n = 0;
+
+    for (const char *p = sample->pieces; *p; p++) {
+        if (*p == '|')
+            ends[n++] = text->len;
+        else
+            g_string_append_c(text, *p);
+    }
+    ends[n++] = text->len;
+    return n;
+}
+
+static void pieces_are_the_reference(const void *data)
+{
+    const Sample *sample = data;
+    g_autoptr(GString) text = g_string_new(NULL);
+    uint64_t want[64], got[64];
+    const uint64_t n = unpack(sample, text, want);
+
+    g_assert_cmpuint(sample->scan(text->str, text->len, 0, got, 64), ==, n);
+    for (uint64_t i = 0; i < n; i++)
+        g_assert_cmpuint(got[i], ==, want[i]);
+}
+
+static const ScanFn scans[] = {davit_scan_gpt2,
+                               davit_scan_gpt2_digits,
+                               llama3,
+                               qwen35,
+                               o200k,
+                               davit_scan_deepseek3,
+                               davit_scan_before_mark,
+                               davit_scan_after_space};
+
+static void random_bytes(GRand *rand, char *text, size_t n)
+{
+    static const char alphabet[] =
+        "aZsl' \n\r\t09!/\xc3\xa9\xe6\x97\xa5\xe2\x96\x81\xcc\x81\xff";
+
+    for (size_t i = 0; i < n; i++)
+        text[i] = alphabet[g_rand_int_range(rand, 0, sizeof alphabet - 1)];
+}
+
+/* Any bytes at all: ends rise to n, one at a time gives what many at a time give. */
+static void resumes_at_every_end(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+
+    for (int round = 0; round < 20000; round++) {
+        char text[40];
+        const uint64_t n = (uint64_t)g_rand_int_range(rand, 1, sizeof text);
+        uint64_t all[64], one, from = 0;
+        const ScanFn scan = scans[round % (int)G_N_ELEMENTS(scans)];
+
+        random_bytes(rand, text, n);
+        const uint64_t count = scan(text, n, 0, all, 64);
+        for (uint64_t i = 0; i < count; i++) {
+            g_assert_cmpuint(scan(text, n, from, &one, 1), ==, 1);
+            g_assert_cmpuint(one, ==, all[i]);
+            g_assert_cmpuint(one, >, from);
+            from = one;
+        }
+        g_assert_cmpuint(from, ==, n);
+    }
+}
+
+/* A scan that starts at a cut gives the ends of one that came from the start. */
+static void cut_equals_continued_scan(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+
+    for (int round = 0; round < 20000; round++) {
+        char text[40];
+        const uint64_t n = (uint64_t)g_rand_int_range(rand, 2, sizeof text);
+        uint64_t all[64], rest[64];
+        const ScanFn scan = scans[round % 6];
+
+        random_bytes(rand, text, n);
+        text[n / 2] = '\n';
+        const uint64_t cut = davit_cut_lines(text, n, 0);
+        const uint64_t count = scan(text, n, 0, all, 64);
+        const uint64_t after = scan(text + cut, n - cut, 0, rest, 64);
+        for (uint64_t i = 0; i < after; i++)
+            g_assert_cmpuint(rest[i] + cut, ==, all[count - after + i]);
+        if (cut < n && count > after)
+            g_assert_cmpuint(all[count - after - 1], ==, cut);
+    }
+}
+
+static void broken_utf8_is_one_byte_each(void)
+{
+    uint32_t len;
+
+    g_assert_cmpuint(davit_ucd_decode("\xe2\x96", 2, 0, &len), ==, 0xfffd);
+    g_assert_cmpuint(len, ==, 1);
+    g_assert_cmpuint(davit_ucd_decode("\xed\xa0\x80", 3, 0, &len), ==, 0xfffd);
+    g_assert_cmpuint(davit_ucd_check("ab\xc0\x80", 4), ==, 2);
+    g_assert_cmpuint(davit_ucd_check("a\xef\xbf\xbd", 4), ==, 4);
+    g_assert_cmpuint(davit_ucd_check("12345678\xf4\x90\x80\x80", 12), ==, 8);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(samples); i++) {
+        g_autofree char *path = g_strdup_printf("/scan/pieces_are_the_reference/%zu", i);
+
+        g_test_add_data_func(path, &samples[i], pieces_are_the_reference);
+    }
+    g_test_add_func("/scan/resumes_at_every_end", resumes_at_every_end);
+    g_test_add_func("/scan/cut_equals_continued_scan", cut_equals_continued_scan);
+    g_test_add_func("/scan/broken_utf8_is_one_byte_each", broken_utf8_is_one_byte_each);
+    return g_test_run();
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every family against Hugging Face's tokenizers, on the small vocabularies of
+ * tests/golden/tokenizers. A failure there means other ids for some text.
+ */
+#include <string.h>
+
+#include "tokenizer/test_golden.h"
+
+static const char *const names[] = {
+    "gpt2",      "gpt2_prefix", "gpt2_digits", "llama3",    "llama3_removed",
+    "qwen2",     "qwen35",      "o200k",       "tekken",    "deepseek_v3",
+    "added",     "spm_legacy",  "spm_gemma",   "spm_first", "spm_always",
+    "spm_never", "spm_unk",     "spm_fuse",
+};
+
+static void test_family(const void *data)
+{
+    const char *name = data;
+    g_autofree char *file =
+        g_strdup_printf("%s/tests/golden/tokenizers/%s.json", DAVIT_SOURCE_DIR, name);
+    g_autofree char *golden_file = g_strdup_printf(
+        "%s/tests/golden/tokenizers/%s.golden.json", DAVIT_SOURCE_DIR, name);
+    g_autoptr(DavitTokenizer) tokenizer = davit_test_load(file);
+    json_t *golden = json_load_file(golden_file, JSON_ALLOW_NUL, NULL);
+
+    g_assert_nonnull(golden);
+    davit_test_golden(tokenizer, name, golden);
+    json_decref(golden);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_strdup_printf("/tokenizer/golden/%s", names[i]);
+
+        g_test_add_data_func(path, names[i], test_family);
+    }
+    return g_test_run();
+}
