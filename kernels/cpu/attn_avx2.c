@@ -45,7 +45,9 @@ static int is_split(const davit_attn_attr *a, uint64_t n_tokens)
 
 static plan split_plan(const davit_attn_attr *a, uint64_t n_tokens)
 {
-    return plan_of(a, n_tokens * a->n_kv_heads < 4 ? 1 : ATTN_ROWS);
+    const uint64_t group = a->n_heads / a->n_kv_heads;
+    /* one key head alone: two tasks at least */
+    return plan_of(a, n_tokens * a->n_kv_heads == 1 ? cpu_ceil_div(group, 2) : ATTN_ROWS);
 }
 
 static uint64_t partial_floats(const davit_attn_attr *a)

@@ -8,20 +8,27 @@
 #include "attn_tile.h"
 #include "vec_avx2.h"
 
-/* ---- c[R][16 C] = (c +) a[R][K] . b, b as C blocks of [K][16] ---- */
+/* ---- c[R][16 C] = (c +) a[R][K] . b, b as C blocks of [K][16] in float32 or float16 ---- */
 
 typedef struct product {
     const float *a;                     /* rows lda apart */
-    const float *b[ATTN_KEY_TILES];     /* rows ldb apart */
+    const uint8_t *b[ATTN_KEY_TILES];   /* rows ldb elements apart */
     float *c;                           /* rows ldc apart; block j at c + 16 j */
     uint64_t lda, ldb, ldc, K;
 } product;
 
+static inline __attribute__((always_inline)) __m256 load_b(const uint8_t *b, uint64_t i, int half)
+{
+    if (half)
+        return _mm256_cvtph_ps(_mm_loadu_si128((const void *)(b + 2 * i)));
+    return _mm256_loadu_ps((const float *)(const void *)b + i);
+}
+
 /* Every c is one chain over k, ascending, whatever R and C. */
 static inline __attribute__((always_inline)) void multiply(const product *p, uint64_t row, int R,
-                                                           int C, int add)
+                                                           int C, int add, int half)
 {
-    __m256 acc[6][4][2];
+    __m256 acc[6][ATTN_KEY_TILES][2];
     const float *a = p->a + row * p->lda;
     float *c = p->c + row * p->ldc;
 
@@ -32,8 +39,8 @@ static inline __attribute__((always_inline)) void multiply(const product *p, uin
                                    : _mm256_setzero_ps();
     for (uint64_t k = 0; k < p->K; k++)
         for (int j = 0; j < C; j++) {
-            const __m256 b0 = _mm256_loadu_ps(p->b[j] + k * p->ldb);
-            const __m256 b1 = _mm256_loadu_ps(p->b[j] + k * p->ldb + 8);
+            const __m256 b0 = load_b(p->b[j], k * p->ldb, half);
+            const __m256 b1 = load_b(p->b[j], k * p->ldb + 8, half);
             for (int r = 0; r < R; r++) {
                 const __m256 x = _mm256_broadcast_ss(a + r * p->lda + k);
                 acc[r][j][0] = _mm256_fmadd_ps(x, b0, acc[r][j][0]);
@@ -46,25 +53,56 @@ static inline __attribute__((always_inline)) void multiply(const product *p, uin
                 _mm256_storeu_ps(c + r * p->ldc + 16 * j + 8 * v, acc[r][j][v]);
 }
 
-/* @n_rows rows over @C blocks; as many blocks at a time as few rows leave registers for. */
-static inline __attribute__((always_inline)) void product_run(const product *p, uint64_t n_rows,
-                                                              uint64_t C, int add)
+/* Blocks that a product of @n_rows rows takes at a time: eight chains or more fill the adders,
+ * twelve are what the registers hold. */
+static uint64_t blocks_for(uint64_t n_rows)
+{
+    return n_rows == 1 ? 4 : n_rows <= 3 ? 2 : 1;
+}
+
+/* @n_rows rows over @C <= blocks_for(n_rows) blocks. */
+static inline __attribute__((always_inline)) void run_blocks(const product *p, uint64_t n_rows,
+                                                             uint64_t C, int add, int half)
 {
     uint64_t row = 0;
 
-    if (C == 1) {
-        for (; row + 6 <= n_rows; row += 6)
-            multiply(p, row, 6, 1, add);
-        for (; row + 3 <= n_rows; row += 3)
-            multiply(p, row, 3, 1, add);
-        for (; row < n_rows; row++)
-            multiply(p, row, 1, 1, add);
+    if (C > 1) {
+        if (n_rows == 3)
+            multiply(p, 0, 3, 2, add, half);
+        else if (n_rows == 2)
+            multiply(p, 0, 2, 2, add, half);
+        else if (C == 4)
+            multiply(p, 0, 1, 4, add, half);
+        else if (C == 3)
+            multiply(p, 0, 1, 3, add, half);
+        else
+            multiply(p, 0, 1, 2, add, half);
         return;
     }
-    for (; row + 3 <= n_rows; row += 3)
-        multiply(p, row, 3, 2, add);
-    for (; row < n_rows; row++)
-        multiply(p, row, 1, 2, add);
+    for (; row + 6 <= n_rows; row += 6)
+        multiply(p, row, 6, 1, add, half);
+    if (n_rows - row == 5)
+        multiply(p, row, 5, 1, add, half);
+    else if (n_rows - row == 4)
+        multiply(p, row, 4, 1, add, half);
+    else if (n_rows - row == 3)
+        multiply(p, row, 3, 1, add, half);
+    else if (n_rows - row == 2)
+        multiply(p, row, 2, 1, add, half);
+    else if (n_rows - row == 1)
+        multiply(p, row, 1, 1, add, half);
+}
+
+static void product_run(const product *p, uint64_t n_rows, uint64_t C, int add, int half)
+{
+    if (add && half)
+        run_blocks(p, n_rows, C, 1, 1);
+    else if (add)
+        run_blocks(p, n_rows, C, 1, 0);
+    else if (half)
+        run_blocks(p, n_rows, C, 0, 1);
+    else
+        run_blocks(p, n_rows, C, 0, 0);
 }
 
 /* ---- keys and values as float32 ---- */
@@ -104,16 +142,25 @@ static void from_half(const uint8_t *src, float *dst, uint64_t n)
     }
 }
 
-/* @n keys from @index on as [k_dim][16]; @buffer is used where the state has another form. */
-static const float *key_tile(const kv_view *kv, uint64_t h, uint64_t index, uint64_t n,
-                             float *buffer)
+/* Tiles are used as they lie where all of a span's are whole; few rows read float16 on the
+ * way, many rows get float32 once. */
+static int reads_half(const kv_view *kv, uint64_t n_rows)
 {
+    return kv->elem_bytes == 2 && kv->block_tokens % KV_TILE == 0 && n_rows <= 6;
+}
+
+/* @n keys from @index on as [k_dim][16]; @buffer is used where the state has another form. */
+static const uint8_t *key_tile(const kv_view *kv, uint64_t h, uint64_t index, uint64_t n,
+                               int half, float *buffer)
+{
+    if (half)
+        return kv_key(kv, index, h);
     if (is_whole_tile(kv, index, n)) {
         const uint8_t *src = kv_key(kv, index, h);
         if (kv->elem_bytes == 4)
-            return (const float *)(const void *)src;
+            return src;
         from_half(src, buffer, kv->k_dim * KV_TILE);
-        return buffer;
+        return (const uint8_t *)buffer;
     }
     memset(buffer, 0, kv->k_dim * KV_TILE * sizeof *buffer);
     for (uint64_t k = 0; k < n; k++) {
@@ -121,18 +168,18 @@ static const float *key_tile(const kv_view *kv, uint64_t h, uint64_t index, uint
         for (uint64_t d = 0; d < kv->k_dim; d++)
             buffer[d * KV_TILE + k] = load_one(kv, src + d * kv->tile * kv->elem_bytes);
     }
-    return buffer;
+    return (const uint8_t *)buffer;
 }
 
 /* @n values from @index on as rows *out_stride apart. */
-static const float *value_tile(const kv_view *kv, uint64_t h, uint64_t index, uint64_t n,
-                               float *buffer, uint64_t *out_stride)
+static const uint8_t *value_tile(const kv_view *kv, uint64_t h, uint64_t index, uint64_t n,
+                                 int half, float *buffer, uint64_t *out_stride)
 {
     const uint64_t D = attn_width(kv->v_dim);
 
-    if (kv->elem_bytes == 4 && D == kv->v_dim && is_whole_tile(kv, index, n)) {
+    if (half || (kv->elem_bytes == 4 && D == kv->v_dim && is_whole_tile(kv, index, n))) {
         *out_stride = kv->v_dim;
-        return (const float *)(const void *)kv_value(kv, index, h);
+        return kv_value(kv, index, h);
     }
     *out_stride = D;
     for (uint64_t k = 0; k < n; k++) {
@@ -144,7 +191,7 @@ static const float *value_tile(const kv_view *kv, uint64_t h, uint64_t index, ui
             from_half(src, dst, kv->v_dim);
         memset(dst + kv->v_dim, 0, (D - kv->v_dim) * sizeof *dst);
     }
-    return buffer;
+    return (const uint8_t *)buffer;
 }
 
 /* ---- a span in three steps ---- */
@@ -156,16 +203,17 @@ typedef struct range {
 static void score_keys(const kv_view *kv, uint64_t h, uint64_t base, range keys, uint64_t n_rows,
                        attn_memory *m)
 {
-    const uint64_t group = n_rows >= 6 ? 1 : 2;
+    const uint64_t group = blocks_for(n_rows);
+    const int half = reads_half(kv, n_rows);
     product p = {.a = m->q, .lda = kv->k_dim, .ldb = KV_TILE, .ldc = ATTN_SPAN, .K = kv->k_dim};
 
     for (uint64_t key = keys.first; key < keys.end;) {
         uint64_t C = 0;
         p.c = m->score + (key - base);
         for (; C < group && key < keys.end; C++, key += KV_TILE)
-            p.b[C] = key_tile(kv, h, key, cpu_min(KV_TILE, keys.end - key),
+            p.b[C] = key_tile(kv, h, key, cpu_min(KV_TILE, keys.end - key), half,
                               m->keys + C * KV_TILE * kv->k_dim);
-        product_run(&p, n_rows, C, 0);
+        product_run(&p, n_rows, C, 0, half);
     }
 }
 
@@ -249,20 +297,21 @@ static void add_values(const kv_view *kv, uint64_t h, uint64_t base, range keys,
                        attn_memory *m)
 {
     const uint64_t D = attn_width(kv->v_dim);
-    const uint64_t group = n_rows >= 6 ? 1 : 2;
+    const uint64_t group = blocks_for(n_rows);
+    const int half = reads_half(kv, n_rows) && D == kv->v_dim;
 
     memset(m->part, 0, n_rows * D * sizeof *m->part);
     for (uint64_t key = keys.first; key < keys.end; key += KV_TILE) {
         product p = {.a = m->score + (key - base), .lda = ATTN_SPAN, .ldc = D};
-        const float *v;
+        const uint8_t *v;
         p.K = cpu_min(KV_TILE, keys.end - key); /* rows past the end may be unwritten */
-        v = value_tile(kv, h, key, p.K, m->values, &p.ldb);
+        v = value_tile(kv, h, key, p.K, half, m->values, &p.ldb);
         for (uint64_t d = 0; d < D;) {
             uint64_t C = 0;
             p.c = m->part + d;
             for (; C < group && d < D; C++, d += 16)
-                p.b[C] = v + d;
-            product_run(&p, n_rows, C, 1);
+                p.b[C] = v + d * (half ? 2 : 4);
+            product_run(&p, n_rows, C, 1, half);
         }
     }
 }

@@ -310,15 +310,15 @@ float *rig_save(const Rig *rig, uint32_t i)
 }
 
 void rig_compare(const char *what, const float *a, const float *b, uint64_t rows,
-                 uint64_t width, double tol)
+                 uint64_t width, double tol, double floor)
 {
     for (uint64_t r = 0; r < rows; r++) {
-        double largest = 1e-30;
+        double largest = 0.0;
         for (uint64_t i = 0; i < width; i++)
             largest = MAX(largest, fabs((double)b[r * width + i]));
         for (uint64_t i = 0; i < width; i++) {
             const double x = (double)a[r * width + i], y = (double)b[r * width + i];
-            if (!(fabs(x - y) <= tol * largest))
+            if (!(fabs(x - y) <= tol * largest + floor))
                 g_error("%s: row %" G_GUINT64_FORMAT ", column %" G_GUINT64_FORMAT
                         ": %.9g, reference %.9g, largest %.9g",
                         what, r, i, x, y, largest);

@@ -72,9 +72,10 @@ void rig_run_reference(Rig *rig);
 float *rig_save(const Rig *rig, uint32_t i);
 uint64_t rig_count(const Rig *rig, uint32_t i);
 
-/* |a - b| <= tol * (largest |b| of the row + 1e-30) for each row, and no NaN. Prints where. */
+/* |a - b| <= tol * largest |b| of the row + floor, and no NaN. Prints where. @floor covers
+ * results that are small because larger terms cancel. */
 void rig_compare(const char *what, const float *a, const float *b, uint64_t rows,
-                 uint64_t width, double tol);
+                 uint64_t width, double tol, double floor);
 /* Equal to the bit. */
 void rig_same(const char *what, const float *a, const float *b, uint64_t n);
 

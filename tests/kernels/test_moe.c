@@ -17,7 +17,7 @@ static void check_route(Rig *rig, const davit_kernel_entry *entry, const float *
     rig_run(rig, entry, (RigSplit){2, true, 2}, 1);
     rig_same(entry->name, rig->call.out[0].data, ids, n);
     rig_compare(entry->name, rig->call.out[1].data, w, rig->call.out[1].n_rows,
-                rig->call.out[1].width, TOLERANCE);
+                rig->call.out[1].width, TOLERANCE, 0.0);
 }
 
 static void test_route(void)
@@ -71,7 +71,7 @@ static void check_ffn(Rig *rig, const davit_kernel_entry *entry, const float *ex
 
     rig_run(rig, entry, (RigSplit){0}, 1);
     all = rig_save(rig, 0);
-    rig_compare(entry->name, all, expected, T, rig->call.out[0].width, TOLERANCE);
+    rig_compare(entry->name, all, expected, T, rig->call.out[0].width, TOLERANCE, 0.0);
     rig_run(rig, entry, (RigSplit){1, true, 3}, 1);
     rig_same(entry->name, rig->call.out[0].data, all, n);
 
