@@ -27,6 +27,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from importlib import metadata
 from pathlib import Path
 
 import gguf
@@ -55,7 +56,7 @@ ROUTER_MARGIN = 1e-3      # between the k-th and the next router probability
 MAX_ATTEMPTS = 4000
 
 VERSIONS = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
-            "gguf": "0.19.0", "safetensors": safetensors.__version__, "numpy": np.__version__}
+            "gguf": metadata.version("gguf"), "safetensors": safetensors.__version__, "numpy": np.__version__}
 
 
 # ---------------------------------------------------------------- small helpers
@@ -828,6 +829,10 @@ for kind, (max_pos, lengths, keys, flips) in ROPES.items():
         top = copy.deepcopy(c)
         top["original_max_position_embeddings"] = top["rope_parameters"].pop("original_max_position_embeddings")
         same.append({"name": "original_at_top_level", "config": top})
+    if kind == "yarn":
+        same.append({"name": "null_factor_is_derived", "config": {**c, "rope_parameters": {**c["rope_parameters"], "factor": None}}})
+    if kind == "longrope":
+        same.append({"name": "factor_given", "config": {**c, "rope_parameters": {**c["rope_parameters"], "factor": 4.0}}})
     spec("llama_rope_" + kind, "llama", c, base="llama_rope_default", lengths=lengths, same=same,
          twins=lambda t, c, flips=flips: [rope_patch("no_scaling", rope_type="default"),
                                           rope_patch("rope_theta_doubled", rope_theta=20000.0)]
@@ -837,14 +842,21 @@ for kind, (max_pos, lengths, keys, flips) in ROPES.items():
 
 mini = llama_config(vocab=STUB_VOCAB, hidden_size=32, intermediate_size=48)
 spec("llama_mini", "llama", mini, lengths=[12, 40], stub_tokenizer=True, twins=dense_twins)
-spec("llama_mini_bf16", "llama", {**mini, "dtype": "bfloat16"}, base="llama_mini", kind="rounded", store="bfloat16", lengths=[12, 40])
-spec("llama_mini_f16", "llama", {**mini, "dtype": "float16"}, base="llama_mini", kind="rounded", store="float16", lengths=[12, 40])
-spec("llama_mini_sharded", "llama", mini, base="llama_mini", kind="sharded", lengths=[12, 40])
-spec("llama_mini_v4", "llama", v4(mini), base="llama_mini", lengths=[12, 40], same_logits=True)
+
+
+def copy_twins(t, c):
+    theta = {"rope_theta": 20000.0}
+    return [patch("rope_theta_doubled", **(theta if "rope_theta" in c else {"rope_parameters": theta})), patch("one_layer_less", num_hidden_layers=1)]
+
+
+spec("llama_mini_bf16", "llama", {**mini, "dtype": "bfloat16"}, base="llama_mini", kind="rounded", store="bfloat16", lengths=[12, 40], twins=copy_twins)
+spec("llama_mini_f16", "llama", {**mini, "dtype": "float16"}, base="llama_mini", kind="rounded", store="float16", lengths=[12, 40], twins=copy_twins)
+spec("llama_mini_sharded", "llama", mini, base="llama_mini", kind="sharded", lengths=[12, 40], twins=copy_twins)
+spec("llama_mini_v4", "llama", v4(mini), base="llama_mini", lengths=[12, 40], twins=copy_twins, same_logits=True)
 for suffix, prefix in (("no_prefix", ""), ("long_prefix", "model.language_model.")):
     spec("llama_mini_" + suffix, "llama", {**mini, "dtype": "bfloat16"}, base="llama_mini_bf16", kind="prefix", prefix=("model.", prefix),
-         store="bfloat16", lengths=[12, 40])
-spec("llama_mini_eos", "llama", mini, base="llama_mini", lengths=[12, 40], same_logits=True, stop_at=5)
+         store="bfloat16", lengths=[12, 40], twins=copy_twins)
+spec("llama_mini_eos", "llama", mini, base="llama_mini", lengths=[12, 40], twins=copy_twins, same_logits=True, stop_at=5)
 mini_l3 = llama_config(vocab=STUB_VOCAB, hidden_size=32, intermediate_size=48, rope_parameters={
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
     "original_max_position_embeddings": 32})
@@ -934,10 +946,10 @@ def qk_norm_twins(t, c):
 
 
 spec("qwen3", "qwen3", qwen3, lengths=[12, 40], store="bfloat16", round="bfloat16", same=[{"name": "v4_spelling", "config": v4(qwen3)}],
-     twins=lambda t, c: dense_twins(t, c)[:-1] + [q_only_pairing(t, c)])
+     twins=lambda t, c: dense_twins(t, c)[:-1] + [pairing_with_norms(t, c)])
 
 
-def q_only_pairing(t, c):
+def pairing_with_norms(t, c):
     """With q/k norms a shared row order is not enough: the norm weights must move too."""
     nh, nkv, hd = dims(c)
     e = rope_pairing(t, c)["edits"]
@@ -1086,7 +1098,10 @@ gpt_oss = {"architectures": ["GptOssForCausalLM"], "attention_bias": True, "atte
                             "rope_type": "yarn", "truncate": False},
            "rope_theta": 150000, "router_aux_loss_coef": 0.9, "sliding_window": 8, "swiglu_limit": 7.0, "tie_word_embeddings": False,
            "transformers_version": "4.55.0", "use_cache": True, "vocab_size": 128}
-spec("gpt_oss", "gpt_oss", gpt_oss, lengths=[12, 40], store="bfloat16", round="bfloat16",
+gpt_oss_v5 = {k: v for k, v in gpt_oss.items() if k not in ("rope_scaling", "rope_theta")}
+gpt_oss_v5.update(rope_parameters={**gpt_oss["rope_scaling"], "rope_theta": 150000}, transformers_version="5.24.0")
+spec("gpt_oss", "gpt_oss", gpt_oss, lengths=[12, 40], same=[{"name": "v5_spelling", "config": gpt_oss_v5}],
+     store="bfloat16", round="bfloat16",
      twins=lambda t, c: [edit("sinks_zeroed", sum((t.zero(f"model.layers.{i}.self_attn.sinks") for i in layers(c)), [])),
                          patch("window_9", sliding_window=9), patch("truncate", rope_scaling={"truncate": True}),
                          patch("top_1", num_experts_per_tok=1)])
@@ -1284,8 +1299,8 @@ def make_group(base, members, write):
 
 
 class Writer:
-    def __init__(self, root, keep):
-        self.root, self.keep, self.index, self.of = root, keep, [], {}
+    def __init__(self, root):
+        self.root, self.of = root, {}
 
     def __call__(self, s, tensors, seed, attempt, measured):
         folder = self.root / s["name"]
@@ -1367,7 +1382,7 @@ class Writer:
         if s["kind"] == "prefix":
             old, new = s["prefix"]
             t = load_file(folder / "model.safetensors")
-            return open_tensors(s["config"], {(old + k[len(new):] if k.startswith(new) and k != "lm_head.weight" else k): v for k, v in t.items()})
+            return open_tensors(json.loads((folder / "config.json").read_text()), {(old + k[len(new):] if k.startswith(new) and k != "lm_head.weight" else k): v for k, v in t.items()})
         return open_any(folder, "model.gguf" if s["kind"] in ("gguf", "quant") else None)
 
     def golden(self, s, folder, tensors, seed, attempt, measured):
@@ -1417,9 +1432,6 @@ class Writer:
         layout = Tensors(folder / ("model.gguf" if is_gguf else "model.safetensors")) if s["kind"] != "sharded" else None
         out["twins"] = [self.twin(s, folder, prompts, arrays, t) for t in s["twins"](layout, s["config"])]
         write_golden(folder / "golden.json", out)
-        self.index.append({"name": s["name"], "family": s["family"], "path": out["path"], "stored_as": out["stored_as"],
-                           "same_logits_as": out["same_logits_as"], "prompts": [len(p["ids"]) for p in prompts],
-                           "twins": len(out["twins"]), "same": len(out["same"]), "refused": len(out["refused"])})
         worst = min((t["rel_diff"] for t in out["twins"]), default=None)
         print(f"  {s['name']}: max {max(e['max_abs'] for e in out['prompts'])}, cache {cache and rounded(cache)}, "
               f"{len(out['twins'])} twins, least {worst}", flush=True)
@@ -1476,12 +1488,21 @@ def write_golden(path, out):
     path.write_text(text + "\n")
 
 
+def write_index(root):
+    models = []
+    for path in sorted(root.glob("*/golden.json")):
+        g = json.loads(path.read_text())
+        models.append({k: g[k] for k in ("name", "family", "path", "stored_as", "same_logits_as")} | {
+            "prompts": [len(p["ids"]) for p in g["prompts"]], **{k: len(g[k]) for k in ("twins", "same", "refused")}})
+    write_json(root / "INDEX.json", {"schema": "davit-golden-index/1", "made_with": VERSIONS, "models": models})
+
+
 # ---------------------------------------------------------------- main
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=HERE, help="where models/ and gguf_blocks/ are written (default: beside this script)")
-    parser.add_argument("--only", help="make only the groups whose first model matches this expression (for trying things; no index)")
+    parser.add_argument("--only", help="make only the groups whose first model matches this expression")
     parser.add_argument("--keep-weak", action="store_true", help="do not fail on a twin that moves too little")
     args = parser.parse_args()
     assert VERSIONS["transformers"] == "5.24.0", "made with transformers 5.24.0; another version needs a look at every golden"
@@ -1497,7 +1518,7 @@ def main():
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(args.out / "gguf_blocks", ignore_errors=True)
         write_blocks(args.out / "gguf_blocks")
-    writer = Writer(root, args.keep_weak)
+    writer = Writer(root)
     for base, members in groups:
         if args.only and not re.search(args.only, base["name"]):
             continue
@@ -1506,8 +1527,7 @@ def main():
         make_group(base, members, writer)
     if WEAK and not args.keep_weak:
         sys.exit("twins that move too little: " + ", ".join(f"{a}/{b} {c:.2g}" for a, b, c in WEAK))
-    if not args.only:
-        write_json(root / "INDEX.json", {"schema": "davit-golden-index/1", "made_with": VERSIONS, "models": sorted(writer.index, key=lambda e: e["name"])})
+    write_index(root)
 
 
 if __name__ == "__main__":
