@@ -204,7 +204,7 @@ static bool is_equal(const DavitShapeClaim *claim, void *ctx)
 int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
                          const char *subject, DavitShapeClaim *out, DavitReport *report)
 {
-    Near near = {.canonical = canonical, .out = out};
+    Near near = {.canonical = canonical, .out = out, .score = -1e9};
     g_autofree char *shown = NULL;
     const char *hint;
 

@@ -62,6 +62,39 @@ DavitTokenizer *davit_test_load(const char *path)
     return tokenizer;
 }
 
+const DavitRecord *davit_test_find(const DavitReport *report, uint32_t code)
+{
+    for (size_t i = 0; i < davit_report_count(report); i++) {
+        if (davit_report_get(report, i)->code == code)
+            return davit_report_get(report, i);
+    }
+    return NULL;
+}
+
+static char *join_ids(const DavitTokenizer *tokenizer, const char *text, uint32_t flags)
+{
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(tokenizer);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GString) out = g_string_new(NULL);
+    DavitIds ids = {0};
+    const int32_t status = davit_encode(encoder, text, strlen(text), flags, &ids, report);
+
+    if (status != DAVIT_OK)
+        g_string_printf(out, "status %d", status);
+    for (size_t i = 0; i < ids.n; i++)
+        g_string_append_printf(out, i > 0 ? " %d" : "%d", ids.ids[i]);
+    davit_ids_clear(&ids);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+void davit_test_encode(const DavitTokenizer *tokenizer, const char *text, uint32_t flags,
+                       const char *want)
+{
+    g_autofree char *got = join_ids(tokenizer, text, flags);
+
+    g_assert_cmpstr(got, ==, want);
+}
+
 /* ---- named cases ---- */
 
 static void check_ids(const char *name, const json_t *item, const char *key,

@@ -22,4 +22,11 @@ void davit_test_golden(const DavitTokenizer *tokenizer, const char *name,
 /* Print the records of @report to the test's log. */
 void davit_test_show(const DavitReport *report);
 
+/* (borrowed) the first record with @code, or NULL. */
+const DavitRecord *davit_test_find(const DavitReport *report, uint32_t code);
+
+/* The ids of @text, joined by spaces, are @want ("status N" when it is refused). */
+void davit_test_encode(const DavitTokenizer *tokenizer, const char *text, uint32_t flags,
+                       const char *want);
+
 #endif

@@ -11,11 +11,11 @@
 #define SPLIT(regex)                                                                     \
     "{\"behavior\":\"Isolated\",\"invert\":false,\"pattern\":{\"Regex\":\"" regex        \
     "\"},\"type\":\"Split\"},"
-#define CJK "[\\u4e00-\\u9fa5\\u3040-\\u309f\\u30a0-\\u30ff]+"
-#define SHAPE                                                                              \
-    "{\"pretokenizers\":[" SPLIT("\\\\p{N}{1,3}") SPLIT(CJK) SPLIT(                        \
-        REGEX) "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":false}]," \
-               "\"type\":\"Sequence\"}"
+#define NUMBERS SPLIT("\\\\p{N}{1,3}")
+#define CJK     SPLIT("[\\u4e00-\\u9fa5\\u3040-\\u309f\\u30a0-\\u30ff]+")
+#define BYTES   "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":false}"
+#define SHAPE                                                                            \
+    "{\"pretokenizers\":[" NUMBERS CJK SPLIT(REGEX) BYTES "],\"type\":\"Sequence\"}"
 
 static const davit_tok_shape deepseek_v3 = {
     .struct_size = DAVIT_END(davit_tok_shape, cut),

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tokenizers from GGUF keys: facts of plugins, merges from scores, counts that disagree.
+ */
+#include <string.h>
+
+#include "tokenizer/test_golden.h"
+
+/* Strings as GGUF stores them. */
+static void put_string(GString *out, const char *text)
+{
+    const uint64_t len = strlen(text);
+
+    for (int i = 0; i < 8; i++)
+        g_string_append_c(out, (char)(len >> (8 * i)));
+    g_string_append(out, text);
+}
+
+static DavitGgufStrings strings(GString *out, const char *const *list)
+{
+    DavitGgufStrings s = {0};
+
+    for (; list[s.count]; s.count++)
+        put_string(out, list[s.count]);
+    s.bytes = (davit_span){out->str, out->len};
+    return s;
+}
+
+static davit_span span(const char *text)
+{
+    return (davit_span){text, strlen(text)};
+}
+
+static void gguf_takes_facts_from_plugin(void)
+{
+    static const char *const tokens[] = {"<s>", "a", "1", "11", "a1", NULL};
+    static const char *const merges[] = {"1 1", "a 1", NULL};
+    static const uint8_t types[] = {3, 0, 0, 0, 1, 0, 0, 0, 1, 0,
+                                    0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+    g_autoptr(GString) a = g_string_new(NULL), b = g_string_new(NULL);
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitGgufVocab vocab = {.model = span("gpt2"),
+                            .pre = span("smollm"),
+                            .tokens = strings(a, tokens),
+                            .merges = strings(b, merges),
+                            .types = types,
+                            .n_types = 5,
+                            .bos = 0,
+                            .eos = -1,
+                            .unk = -1,
+                            .pad = -1,
+                            .add_bos = 1,
+                            .add_eos = -1,
+                            .add_space_prefix = -1};
+    g_autoptr(DavitTokenizer) tokenizer =
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report);
+
+    davit_test_show(report);
+    g_assert_nonnull(tokenizer);
+    /* Digits stand alone, so neither merge can happen. */
+    davit_test_encode(tokenizer, "a11<s>", 0, "1 2 2 0");
+    davit_test_encode(tokenizer, "a", DAVIT_ENCODE_SPECIAL, "0 1");
+    g_assert_cmpint(davit_tokenizer_special(tokenizer, DAVIT_SPECIAL_BOS), ==, 0);
+    g_assert_cmpint(davit_tokenizer_special(tokenizer, DAVIT_SPECIAL_EOS), ==, -1);
+
+    vocab.pre = span("nosuch");
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    g_assert_cmpstr(davit_test_find(report, DAVIT_R_PRETOKENIZER_UNKNOWN)->found, ==,
+                    "nosuch");
+}
+
+static void gguf_scores_give_merges(void)
+{
+    static const char *const tokens[] = {"<unk>",
+                                         "<s>",
+                                         "\xe2\x96\x81",
+                                         "a",
+                                         "b",
+                                         "ab",
+                                         "\xe2\x96\x81"
+                                         "a",
+                                         NULL};
+    static const float scores[] = {0, 0, -3, -4, -5, -2, -1};
+    g_autoptr(GString) a = g_string_new(NULL);
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitGgufVocab vocab = {.model = span("llama"),
+                            .arch = span("llama"),
+                            .tokens = strings(a, tokens),
+                            .scores = (const uint8_t *)scores,
+                            .n_scores = 7,
+                            .bos = 1,
+                            .eos = -1,
+                            .unk = 0,
+                            .pad = -1,
+                            .add_bos = -1,
+                            .add_eos = -1,
+                            .add_space_prefix = -1};
+    g_autoptr(DavitTokenizer) tokenizer =
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report);
+    g_autoptr(DavitTokenizer) gemma = NULL;
+
+    davit_test_show(report);
+    g_assert_nonnull(tokenizer);
+    davit_test_encode(tokenizer, "ab ab", DAVIT_ENCODE_SPECIAL, "1 6 4 6 4");
+    /* Gemma: nothing in front, and merges in the order of ids. */
+    vocab.arch = span("gemma3");
+    gemma = davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report);
+    g_assert_nonnull(gemma);
+    davit_test_encode(gemma, "ab ab", 0, "5 2 5");
+}
+
+static void gguf_counts_must_agree(void)
+{
+    static const char *const tokens[] = {"a", "b", NULL};
+    static const uint8_t types[12] = {0};
+    g_autoptr(GString) a = g_string_new(NULL);
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitGgufVocab vocab = {.model = span("gpt2"),
+                            .pre = span("gpt-2"),
+                            .tokens = strings(a, tokens),
+                            .types = types,
+                            .n_types = 3,
+                            .bos = -1,
+                            .eos = -1,
+                            .unk = -1,
+                            .pad = -1,
+                            .add_bos = -1,
+                            .add_eos = -1,
+                            .add_space_prefix = -1};
+    const DavitRecord *record;
+
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    record = davit_test_find(report, DAVIT_R_TOKENIZER_INVALID);
+    g_assert_cmpstr(record->subject, ==, "x.gguf: tokenizer.ggml.token_type");
+    g_assert_cmpstr(record->expected, ==, "2");
+    g_assert_cmpstr(record->found, ==, "3");
+
+    davit_report_truncate(report, 0);
+    vocab.types = NULL;
+    vocab.tokens.count = 3; /* one more than there are */
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->subject, ==,
+                    "x.gguf: tokenizer.ggml.tokens[2]");
+
+    davit_report_truncate(report, 0);
+    vocab.tokens.count = 2;
+    vocab.eos = 2;
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->found, ==, "2");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tokenizer/gguf_takes_facts_from_plugin",
+                    gguf_takes_facts_from_plugin);
+    g_test_add_func("/tokenizer/gguf_scores_give_merges", gguf_scores_give_merges);
+    g_test_add_func("/tokenizer/gguf_counts_must_agree", gguf_counts_must_agree);
+    return g_test_run();
+}
