@@ -223,7 +223,7 @@ GPtrArray *davit_search(const DavitRegistryOptions *options, GPtrArray *dirs,
         }
         search_usual(&search, "/usr/local/lib/" PLUGIN_DIR, RANK_LOCAL);
     }
-    if (builtin)
-        add_dir(&search, builtin, RANK_BUILTIN);
+    if (builtin && !add_dir(&search, builtin, RANK_BUILTIN))
+        g_ptr_array_add(dirs, g_strdup(builtin)); /* absent: shown, so that one knows */
     return search.found;
 }

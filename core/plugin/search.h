@@ -23,8 +23,8 @@ typedef struct DavitCandidate {
     bool is_builtin;  /* lies in davit's own directory, however it was found */
 } DavitCandidate;
 
-/* Returns: (owned) DavitCandidate in order. Directories that were read are appended to
- * @dirs (char *). */
+/* Returns: (owned) DavitCandidate in order. Directories that were read, and davit's own
+ * even if it is absent, are appended to @dirs (char *). */
 GPtrArray *davit_search(const DavitRegistryOptions *options, GPtrArray *dirs,
                         DavitReport *report);
 

@@ -2,6 +2,8 @@
  * Versions, kinds, loader errors: the parts that need no plugin. */
 #include "plugin/policy.h"
 
+#include <davit/help/records.h>
+
 #include "plugin/dl_error.h"
 #include "plugin/host.h"
 #include "plugin/kinds.h"
@@ -130,6 +132,25 @@ static void host_gives_suites_by_name_and_version(void)
     host->log(host->ctx, 99, "org.x", "text\x1b");
 }
 
+static void absent_suite_is_named(void)
+{
+    const davit_create_in in = {.struct_size = sizeof in,
+                                .host = davit_host_table(),
+                                .component = "org.example.x"};
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitSink sink;
+    const DavitRecord *r;
+
+    davit_sink_init(&sink, report, in.component, "create");
+    g_assert_true(davit_need_suite(&in, "cpu", 1, 0, &sink.abi) == davit_cpu_suite_get());
+    g_assert_null(davit_need_suite(&in, "cpu", 1, 7, &sink.abi));
+    g_assert_cmpuint(davit_report_count(report), ==, 1);
+    r = davit_report_get(report, 0);
+    g_assert_cmpuint(r->code, ==, DAVIT_R_HOST_TOO_OLD);
+    g_assert_cmpstr(r->expected, ==, "suite cpu 1.7");
+    g_assert_cmpstr(r->subject, ==, "org.example.x");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -139,5 +160,6 @@ int main(int argc, char **argv)
     g_test_add_func("/policy/build_facts", build_facts_are_found);
     g_test_add_func("/policy/loader_errors", loader_errors_are_understood);
     g_test_add_func("/policy/host", host_gives_suites_by_name_and_version);
+    g_test_add_func("/policy/need_suite", absent_suite_is_named);
     return g_test_run();
 }

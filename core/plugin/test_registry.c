@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listing: search order, gates 1 to 4, shadowing. No plugin code runs in this program. */
+ * Listing: search path, gates 1 to 4. No plugin code runs in this program. */
 #include "plugin/registry.h"
 
 #include <stdlib.h>
@@ -219,6 +219,18 @@ static void empty_directory_lists_nothing_and_says_so(void)
     scratch_free(dir);
 }
 
+static void absent_own_directory_is_named(void)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitRegistry) registry = davit_registry_open(
+        &(DavitRegistryOptions){.builtin_dir = "/nowhere/davit", .only_paths = true},
+        report);
+
+    g_assert_cmpuint(davit_registry_files(registry)->len, ==, 0);
+    g_assert_cmpstr(record_of(report, "no-plugins")->found, ==, "/nowhere/davit");
+    g_assert_false(davit_report_failed(report));
+}
+
 static void only_so_files_of_one_level_are_seen_in_order(void)
 {
     char *dir = scratch_new();
@@ -269,74 +281,6 @@ static void links_are_aliases(void)
     scratch_free(dir);
 }
 
-/* ---- shadowing ---- */
-
-static void expect_shadowed(const DavitRegistry *registry, const char *winner,
-                            const char *loser, const char *why)
-{
-    const GPtrArray *all = davit_registry_components(registry);
-
-    g_assert_cmpuint(all->len, ==, 2);
-    for (size_t i = 0; i < all->len; i++) {
-        const DavitComponent *c = g_ptr_array_index(all, i);
-
-        if (strcmp(c->file->path, winner) == 0) {
-            g_assert_cmpstr(davit_state_name(c->state), ==, "ok");
-        } else {
-            const DavitRecord *r = record_of(c->records, "shadowed");
-
-            g_assert_cmpstr(c->file->path, ==, loser);
-            g_assert_cmpstr(davit_state_name(c->state), ==, "shadowed");
-            g_assert_nonnull(strstr(r->found, winner));
-            g_assert_nonnull(strstr(r->found, why));
-            g_assert_cmpint(r->severity, ==, DAVIT_NOTE);
-        }
-    }
-}
-
-static void higher_version_wins_within_a_tier(void)
-{
-    char *dir = scratch_new();
-    g_autofree char *older = scratch_copy(dir, "good", "a.so");
-    g_autofree char *newer = scratch_copy(dir, "newer", "b.so"); /* 1.10.0 > 1.2.3 */
-    g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = registry_over(dir, report);
-
-    expect_shadowed(registry, newer, older, "higher version");
-    g_assert_cmpuint(davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT)->len, ==, 1);
-    scratch_free(dir);
-}
-
-static void copy_of_one_build_is_shadowed(void)
-{
-    char *dir = scratch_new();
-    g_autofree char *first = scratch_copy(dir, "good", "a.so");
-    g_autofree char *second = scratch_copy(dir, "good", "b.so");
-    g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = registry_over(dir, report);
-
-    expect_shadowed(registry, first, second, "same build");
-    scratch_free(dir);
-}
-
-static void earlier_tier_wins_over_version(void)
-{
-    char *dir = scratch_new();
-    char *own = scratch_new();
-    g_autofree char *older = scratch_copy(dir, "good", "z.so");
-    g_autofree char *newer = scratch_copy(own, "newer", "a.so");
-    const char *paths[] = {dir, NULL};
-    g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = davit_registry_open(
-        &(DavitRegistryOptions){
-            .plugin_paths = paths, .builtin_dir = own, .only_paths = true},
-        report);
-
-    expect_shadowed(registry, older, newer, "earlier tier");
-    scratch_free(dir);
-    scratch_free(own);
-}
-
 /* ---- davit's own directory ---- */
 
 static void own_ids_load_from_own_directory_only(void)
@@ -358,31 +302,6 @@ static void own_ids_load_from_own_directory_only(void)
     g_assert_cmpstr(file->tier, ==, "builtin");
     g_assert_nonnull(davit_registry_find(registry, "org.davit.format.gguf"));
     scratch_free(own);
-}
-
-/* ---- order ---- */
-
-static void candidates_come_in_one_order(void)
-{
-    char *dir = scratch_new();
-    static const char *const want[] = {"org.example.good", "org.example.padded",
-                                       "org.example.partial", "org.example.refuses",
-                                       "org.example.multi.format"};
-    g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitRegistry) registry = NULL;
-    const GPtrArray *list;
-
-    scratch_add(dir, "multi", "a.so");   /* priority 40 */
-    scratch_add(dir, "padded", "b.so");  /* 50, 1.0.0 */
-    scratch_add(dir, "good", "c.so");    /* 60 */
-    scratch_add(dir, "partial", "d.so"); /* 50, 1.0.0 */
-    registry = registry_over(dir, report);
-    list = davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT);
-    g_assert_cmpuint(list->len, ==, G_N_ELEMENTS(want));
-    for (size_t i = 0; i < list->len; i++)
-        g_assert_cmpstr(((DavitComponent *)g_ptr_array_index(list, i))->id, ==, want[i]);
-    g_assert_cmpuint(davit_registry_kind(registry, DAVIT_KIND_ID_TOKENIZER)->len, ==, 1);
-    scratch_free(dir);
 }
 
 /* ---- options and environment ---- */
@@ -471,13 +390,10 @@ int main(int argc, char **argv)
     g_test_add_func("/registry/damaged", damaged_files_are_named);
     g_test_add_func("/registry/writable_copy", writable_copy_is_refused_unread);
     g_test_add_func("/registry/empty", empty_directory_lists_nothing_and_says_so);
+    g_test_add_func("/registry/no_own_directory", absent_own_directory_is_named);
     g_test_add_func("/registry/one_level", only_so_files_of_one_level_are_seen_in_order);
     g_test_add_func("/registry/links", links_are_aliases);
-    g_test_add_func("/registry/shadow/version", higher_version_wins_within_a_tier);
-    g_test_add_func("/registry/shadow/build", copy_of_one_build_is_shadowed);
-    g_test_add_func("/registry/shadow/tier", earlier_tier_wins_over_version);
     g_test_add_func("/registry/own_ids", own_ids_load_from_own_directory_only);
-    g_test_add_func("/registry/order", candidates_come_in_one_order);
     g_test_add_func("/registry/absent_path", absent_path_is_an_error);
     g_test_add_func("/registry/named_library", named_library_is_an_error);
     g_test_add_func("/registry/environment/path",

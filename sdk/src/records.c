@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Verdicts and refusal records for plugins. */
+ * Verdicts, refusal records and suites for plugins. */
 #include <davit/help/records.h>
+
+#include <stdio.h>
 
 static int32_t give(davit_verdict *out, uint32_t verdict, uint32_t score,
                     uint64_t purposes, uint64_t flags)
@@ -35,4 +37,26 @@ int32_t davit_say(const davit_sink *sink, int32_t status, const davit_refusal *r
         sink->refuse(sink->ctx, &r);
     }
     return status;
+}
+
+const void *davit_need_suite(const davit_create_in *in, const char *name, uint32_t major,
+                             uint32_t minor, const davit_sink *sink)
+{
+    const davit_host *host = in->host;
+    const void *suite = host->suite(host->ctx, name, major, minor);
+    char wanted[96];
+
+    if (suite)
+        return suite;
+    snprintf(wanted, sizeof wanted, "suite %s %u.%u", name, (unsigned)major,
+             (unsigned)minor);
+    davit_say(sink, DAVIT_E_UNSUPPORTED,
+              &(davit_refusal){.code = DAVIT_R_HOST_TOO_OLD,
+                               .subject = in->component,
+                               .expected = wanted,
+                               .found = "no such suite in this host",
+                               .message = "the host does not offer a suite that the "
+                                          "component needs",
+                               .hint = "update davit"});
+    return NULL;
 }
