@@ -227,7 +227,7 @@ static void random_bytes_are_survived(void)
     g_autofree uint8_t *bytes = fixture_bytes("partial", &n);
     const size_t end = end_of_loads(bytes);
 
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 5000; i++) {
         g_autofree uint8_t *copy = g_memdup2(bytes, end);
         g_autoptr(DavitReport) report = davit_report_new();
         g_autoptr(DavitElf) elf = NULL;
