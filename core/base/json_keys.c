@@ -58,6 +58,15 @@ static bool key_equal(const DavitJsonKey *key, uint32_t hash, const char *ptr, s
     return key->hash == hash && key->len == len && memcmp(key->ptr, ptr, len) == 0;
 }
 
+/* Is the key in @slot the one at @ptr? The hash in the slot spares most looks at the key.
+ */
+static bool slot_equal(const DavitJsonKeys *keys, uint64_t slot, uint32_t hash,
+                       const char *ptr, size_t len)
+{
+    return slot >> 32 == hash &&
+           key_equal(&keys->keys[(uint32_t)slot - 1], hash, ptr, len);
+}
+
 /* Free slot for @hash, or the slot of an equal key. */
 static size_t find_slot(const DavitJsonKeyTable *table, const DavitJsonKeys *keys,
                         uint32_t hash, const char *ptr, size_t len)
@@ -65,30 +74,33 @@ static size_t find_slot(const DavitJsonKeyTable *table, const DavitJsonKeys *key
     const size_t mask = table->n_slots - 1;
     size_t at = hash & mask;
 
-    while (table->slots[at] &&
-           !key_equal(&keys->keys[table->slots[at] - 1], hash, ptr, len))
+    while (table->slots[at] && !slot_equal(keys, table->slots[at], hash, ptr, len))
         at = (at + 1) & mask;
     return at;
 }
 
-/* A table twice as large with all keys of the object in it. */
+static uint64_t make_slot(uint32_t hash, size_t index)
+{
+    return (uint64_t)hash << 32 | (uint32_t)(index + 1);
+}
+
+/* A table four times as large with all keys of the object in it. */
 static bool grow_table(DavitJsonKeyTable *table, const DavitJsonKeys *keys)
 {
-    const size_t n_slots = table->slots ? table->n_slots * 2 : SMALL * 4;
-    const size_t n_pow = (size_t)1 << g_bit_storage(n_slots - 1);
-    uint32_t *slots = g_try_new0(uint32_t, n_pow);
+    const size_t n_slots = table->slots ? table->n_slots * 4 : 64;
+    uint64_t *slots = g_try_new0(uint64_t, n_slots);
 
     if (!slots)
         return false;
     g_free(table->slots);
     table->slots = slots;
-    table->n_slots = n_pow;
+    table->n_slots = n_slots;
     for (size_t i = table->first; i < keys->n_keys; i++) {
-        size_t at = keys->keys[i].hash & (n_pow - 1);
+        size_t at = keys->keys[i].hash & (n_slots - 1);
 
         while (slots[at])
-            at = (at + 1) & (n_pow - 1);
-        slots[at] = (uint32_t)i + 1;
+            at = (at + 1) & (n_slots - 1);
+        slots[at] = make_slot(keys->keys[i].hash, i);
     }
     return true;
 }
@@ -121,13 +133,13 @@ DavitJsonKeyResult davit_json_key_add(DavitJsonKeyTable *table, DavitJsonKeys *k
         return append_key(keys, hash, ptr, len) ? DAVIT_JSON_KEY_NEW
                                                 : DAVIT_JSON_KEY_NO_MEMORY;
     }
-    if ((!table->slots || n_own >= table->n_slots / 4 * 3) && !grow_table(table, keys))
+    if ((!table->slots || n_own >= table->n_slots / 2) && !grow_table(table, keys))
         return DAVIT_JSON_KEY_NO_MEMORY;
     const size_t at = find_slot(table, keys, hash, ptr, len);
     if (table->slots[at])
         return DAVIT_JSON_KEY_TWICE;
     if (!append_key(keys, hash, ptr, len))
         return DAVIT_JSON_KEY_NO_MEMORY;
-    table->slots[at] = (uint32_t)keys->n_keys;
+    table->slots[at] = make_slot(hash, keys->n_keys - 1);
     return DAVIT_JSON_KEY_NEW;
 }

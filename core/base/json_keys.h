@@ -24,7 +24,7 @@ typedef struct DavitJsonKeys {
 
 /* Lookup table of one open object; slots NULL while it is small. */
 typedef struct DavitJsonKeyTable {
-    uint32_t *slots; /* index into keys + 1, 0 = free */
+    uint64_t *slots; /* hash << 32 | index into keys + 1; 0 = free */
     size_t n_slots;  /* power of two */
     size_t first;    /* first key of this object */
 } DavitJsonKeyTable;

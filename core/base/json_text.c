@@ -30,8 +30,9 @@ static const char *skip_plain(const char *p, const char *end)
 
     while (end - p >= 8) {
         memcpy(&w, p, 8);
-        if (special_bytes(w))
-            break;
+        w = special_bytes(GUINT64_FROM_LE(w));
+        if (w)
+            return p + __builtin_ctzll(w) / 8;
         p += 8;
     }
     while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\' &&
