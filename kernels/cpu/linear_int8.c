@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * linear/1 with 8-bit activations, for stored and packed block layouts. Baseline code; the
- * group kernels that it reaches need the entries' cpu bits.
- *   phase 0: quantise the inputs; a task is 1024 inputs of one token
- *   phase 1: a task is a group of 8 output rows, all tokens
- * Shared scratch: cpu_xblock [T, K/32]. Worker scratch: an interleaved group, then [T, 8]
- * results. Sums: see linear_rows.h.
+ * linear/1 with 8-bit activations, for stored and packed block layouts. Baseline code;
+ * the group kernels that it reaches need the entries' cpu bits. phase 0: quantise the
+ * inputs; a task is 1024 inputs of one token phase 1: a task is a group of 8 output rows,
+ * all tokens Shared scratch: cpu_xblock [T, K/32]. Worker scratch: interleaved rows, then
+ * [T, 8] results. Sums: see linear_rows.h.
  */
 #include <davit/help/ref.h>
 
@@ -38,19 +37,17 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
     return cpu_check(self, &stored, sink);
 }
 
-static void int8_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
-                      uint64_t ctx, davit_work *out)
+static void int8_size(void *self, const davit_call *call, uint64_t n_tokens,
+                      uint64_t n_rows, uint64_t ctx, davit_work *out)
 {
     const davit_weight *w = call->weight[0];
-    const cpu_layout *layout = cpu_layout_find(w->layout);
     const uint64_t rows = n_tokens > n_rows ? n_tokens : n_rows;
     const uint64_t results = rows * CPU_GROUP * sizeof(float);
     (void)self;
     (void)ctx;
 
     out->scratch_bytes = rows * (w->n_cols / CPU_XBLOCK) * sizeof(cpu_xblock);
-    out->worker_bytes =
-        cpu_round_up(cpu_rows_scratch(layout, w->n_cols), 64) + cpu_round_up(results, 64);
+    out->worker_bytes = CPU_ROWS_SCRATCH + cpu_round_up(results, 64);
     out->n_phases = 2;
     out->n_tasks[0] = rows * x_tasks(w->n_cols);
     out->n_tasks[1] = cpu_ceil_div(w->n_rows, CPU_GROUP);
@@ -71,15 +68,15 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count)
     }
 }
 
-static void multiply(const davit_call *call, uint64_t first, uint64_t count, uint32_t worker)
+static void multiply(const davit_call *call, uint64_t first, uint64_t count,
+                     uint32_t worker)
 {
     const davit_weight *w = call->weight[0];
     const cpu_layout *layout = cpu_layout_find(w->layout);
     const size_t x_stride = (size_t)(w->n_cols / CPU_XBLOCK);
     const uint64_t n_tokens = call->in[0].n_rows;
     uint8_t *scratch = cpu_worker(call, worker);
-    float *dots = (float *)(void *)(scratch +
-                                    cpu_round_up(cpu_rows_scratch(layout, w->n_cols), 64));
+    float *dots = (float *)(void *)(scratch + CPU_ROWS_SCRATCH);
 
     for (uint64_t g = first; g < first + count; g++) {
         const uint64_t row = g * CPU_GROUP, n_rows = cpu_min(CPU_GROUP, w->n_rows - row);
@@ -90,8 +87,8 @@ static void multiply(const davit_call *call, uint64_t first, uint64_t count, uin
     }
 }
 
-static void int8_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                     uint32_t worker, void *queue)
+static void int8_run(const davit_call *call, uint32_t phase, uint64_t first,
+                     uint64_t count, uint32_t worker, void *queue)
 {
     (void)queue;
     if (phase == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Group kernels of the 256-input layouts with a scale and a minimum per 32 inputs, Q4_K and
- * Q5_K, AVX2. Interleaved superblock: d[8], dmin[8], three words of 6-bit scales, for Q5_K
- * eight words of qh, 32 words of qs.
+ * Group kernels of the 256-input layouts with a scale and a minimum per 32 inputs, Q4_K
+ * and Q5_K, AVX2. Interleaved superblock: d[8], dmin[8], three words of 6-bit scales, for
+ * Q5_K eight words of qh, 32 words of qs.
  */
 #include "linear_layouts.h"
 
@@ -23,39 +23,43 @@ TILE_INLINE __m256i code_q4_k(const uint8_t *qs, int b, int w)
 /* Fifth bit: bit b of the byte in word w of qh. */
 TILE_INLINE __m256i code_q5_k(const uint8_t *qh, int b, int w)
 {
-    const __m256i bits = _mm256_srl_epi16(load_words(qh + 32 * w), _mm_cvtsi32_si128(b & ~1));
+    const __m256i bits =
+        _mm256_srl_epi16(load_words(qh + 32 * w), _mm_cvtsi32_si128(b & ~1));
     const __m256i h = _mm256_slli_epi16(bits, b & 1 ? 3 : 4);
 
     return _mm256_or_si256(nibble_word(qh + 256, b, w),
                            _mm256_and_si256(h, _mm256_set1_epi8(16)));
 }
 
-/* 6-bit numbers of eight blocks: @first words hold those of blocks 0..3 in the low bits of
- * their bytes and the top two bits of blocks 4..7; @nibble of @rest words the low four bits. */
-TILE_INLINE void unpack_six(__m256 out[8], __m256i first, __m256i rest, int nibble, __m256 unit)
+/* 6-bit numbers of eight blocks: @first words hold those of blocks 0..3 in the low bits
+ * of their bytes and the top two bits of blocks 4..7; @nibble of @rest words the low four
+ * bits. */
+TILE_INLINE void unpack_six(__m256 out[8], __m256i first, __m256i rest, int nibble,
+                            __m256 unit)
 {
     TILE_UNROLL
     for (int j = 0; j < 4; j++) {
-        const __m256i lo = _mm256_and_si256(_mm256_srli_epi32(first, 8 * j),
-                                            _mm256_set1_epi32(63));
+        const __m256i lo =
+            _mm256_and_si256(_mm256_srli_epi32(first, 8 * j), _mm256_set1_epi32(63));
         const __m256i low4 = _mm256_and_si256(_mm256_srli_epi32(rest, 8 * j + 4 * nibble),
                                               _mm256_set1_epi32(15));
-        const __m256i top2 = _mm256_and_si256(_mm256_srli_epi32(first, 8 * j + 2),
-                                              _mm256_set1_epi32(48));
+        const __m256i top2 =
+            _mm256_and_si256(_mm256_srli_epi32(first, 8 * j + 2), _mm256_set1_epi32(48));
 
         out[j] = _mm256_mul_ps(unit, _mm256_cvtepi32_ps(lo));
         out[j + 4] = _mm256_mul_ps(unit, _mm256_cvtepi32_ps(_mm256_or_si256(low4, top2)));
     }
 }
 
-/* Loops over pairs of blocks are kept; low and high nibbles of the same bytes unrolled. */
+/* Loops over pairs of blocks are kept; low and high nibbles of the same bytes unrolled.
+ */
 TILE_INLINE void tile_k(int n, float *out, const uint8_t *group, size_t n_blocks,
-                        const cpu_xblock *x, size_t x_stride, tile_code_fn *code, int flush,
-                        size_t block_bytes)
+                        const cpu_xblock *x, size_t x_stride, int resume,
+                        tile_code_fn *code, int flush, size_t block_bytes)
 {
     __m256 acc[TILE_MAX], scale[8], min[8];
 
-    clear(n, acc);
+    start(n, out, resume, acc);
     for (size_t i = 0; i < n_blocks; i++, group += CPU_GROUP * block_bytes, x += 8) {
         const __m256 neg = _mm256_sub_ps(_mm256_setzero_ps(), load_halves(group + 16));
         const __m256i rest = load_words(group + 96);
@@ -77,25 +81,25 @@ TILE_INLINE void tile_k(int n, float *out, const uint8_t *group, size_t n_blocks
 }
 
 TILE_INLINE void tile_q4_k(int n, float *out, const uint8_t *group, size_t n_blocks,
-                           const cpu_xblock *x, size_t x_stride)
+                           const cpu_xblock *x, size_t x_stride, int resume)
 {
-    tile_k(n, out, group, n_blocks, x, x_stride, code_q4_k, 8, 144);
+    tile_k(n, out, group, n_blocks, x, x_stride, resume, code_q4_k, 8, 144);
 }
 
 TILE_INLINE void tile_q5_k(int n, float *out, const uint8_t *group, size_t n_blocks,
-                           const cpu_xblock *x, size_t x_stride)
+                           const cpu_xblock *x, size_t x_stride, int resume)
 {
-    tile_k(n, out, group, n_blocks, x, x_stride, code_q5_k, 4, 176);
+    tile_k(n, out, group, n_blocks, x, x_stride, resume, code_q5_k, 4, 176);
 }
 
 void cpu_dot_q4_k(float *out, const uint8_t *group, size_t n_blocks, const cpu_xblock *x,
-                  size_t x_stride, size_t n_tokens)
+                  size_t x_stride, size_t n_tokens, int resume)
 {
-    for_tiles(tile_q4_k, out, group, n_blocks, x, x_stride, n_tokens);
+    for_tiles(tile_q4_k, out, group, n_blocks, x, x_stride, n_tokens, resume);
 }
 
 void cpu_dot_q5_k(float *out, const uint8_t *group, size_t n_blocks, const cpu_xblock *x,
-                  size_t x_stride, size_t n_tokens)
+                  size_t x_stride, size_t n_tokens, int resume)
 {
-    for_tiles(tile_q5_k, out, group, n_blocks, x, x_stride, n_tokens);
+    for_tiles(tile_q5_k, out, group, n_blocks, x, x_stride, n_tokens, resume);
 }

@@ -49,55 +49,86 @@ static const davit_segment *find_segment(const davit_weight *weight, uint64_t ex
     return &weight->segments[lo];
 }
 
-size_t cpu_rows_scratch(const cpu_layout *layout, uint64_t n_cols)
+/* A run of inputs of one group, n_blocks of them from block @first on. */
+typedef struct chunk {
+    size_t first, n_blocks;
+} chunk;
+
+/* Fills *out with the next run; returns 0 at the end. */
+static int next_chunk(const cpu_layout *layout, size_t n_blocks, chunk *out)
 {
-    return (size_t)(n_cols / layout->block_elems * layout->block_bytes * CPU_GROUP);
+    const size_t most = CPU_CHUNK / layout->block_elems;
+
+    out->first += out->n_blocks;
+    out->n_blocks = n_blocks - out->first < most ? n_blocks - out->first : most;
+    return out->n_blocks > 0;
 }
 
-/* Interleave a group and ask for the next one meanwhile: eight short runs of stored rows are
- * too little for the processor to notice the stream. Where rows lie apart, or at the end, the
- * requests go nowhere and do no harm. */
+/* Interleave a chunk and ask for the same of the next group meanwhile: eight short runs
+ * of stored rows are too little for the processor to notice the stream. Where rows lie
+ * apart, or at the end, the requests go nowhere and do no harm. */
 static void interleave_ahead(uint8_t *dst, const cpu_layout *layout,
-                             const uint8_t *row[CPU_GROUP], size_t n_blocks)
+                             const uint8_t *const rows[CPU_GROUP], const uint8_t *next,
+                             const chunk *c)
 {
     const size_t step = layout->block_elems == CPU_XBLOCK ? 8 : 1;
-    const uint8_t *next = row[0] + n_blocks * layout->block_bytes * CPU_GROUP;
+    const size_t step_bytes = step * layout->block_bytes;
+    const uint8_t *row[CPU_GROUP];
 
-    for (size_t b = 0; b < n_blocks; b += step) {
-        const size_t n = n_blocks - b < step ? n_blocks - b : step;
-        const size_t n_bytes = n * layout->block_bytes;
-
-        for (size_t i = 0; i < n_bytes * CPU_GROUP; i += 64)
+    for (int r = 0; r < CPU_GROUP; r++)
+        row[r] = rows[r] + c->first * layout->block_bytes;
+    next += c->first * layout->block_bytes * CPU_GROUP;
+    for (size_t b = 0; b < c->n_blocks; b += step) {
+        for (size_t i = 0; i < step_bytes * CPU_GROUP; i += 64)
             __builtin_prefetch(next + i);
-        layout->interleave(dst, row, n);
-        next += n_bytes * CPU_GROUP;
-        dst += n_bytes * CPU_GROUP;
+        layout->interleave(dst, row, c->n_blocks - b < step ? c->n_blocks - b : step);
+        next += step_bytes * CPU_GROUP;
+        dst += step_bytes * CPU_GROUP;
         for (int r = 0; r < CPU_GROUP; r++)
-            row[r] += n_bytes;
+            row[r] += step_bytes;
     }
 }
 
 /* Rows that do not exist repeat the last one; their results are dropped. */
 static void dot_stored(float *out, const cpu_layout *layout, const davit_weight *weight,
-                       uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
-                       size_t x_stride, size_t n_tokens, uint8_t *scratch)
+                       uint64_t expert, uint64_t row0, uint64_t n_rows,
+                       const cpu_xblock *x, size_t x_stride, size_t n_tokens,
+                       uint8_t *scratch)
 {
     const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
     const davit_ref_layout *stored = davit_ref_layout_find(layout->stored);
-    const uint8_t *row[CPU_GROUP];
+    const uint8_t *row[CPU_GROUP], *next;
+    chunk c = {0, 0};
 
     for (uint64_t r = 0; r < CPU_GROUP; r++)
         row[r] = r < n_rows ? davit_ref_weight_row(weight, stored, expert, row0 + r)
                             : row[r - 1];
-    interleave_ahead(scratch, layout, row, n_blocks);
-    layout->dot(out, scratch, n_blocks, x, x_stride, n_tokens);
+    next = row[0] + n_blocks * layout->block_bytes * CPU_GROUP;
+    while (next_chunk(layout, n_blocks, &c)) {
+        interleave_ahead(scratch, layout, row, next, &c);
+        layout->dot(out, scratch, c.n_blocks,
+                    x + c.first * layout->block_elems / CPU_XBLOCK, x_stride, n_tokens,
+                    c.first > 0);
+    }
 }
 
-/* A packed group starts at every multiple of eight rows of its segment. Where segments are
- * cut elsewhere, the wanted rows are collected from several groups. */
+static void dot_group(float *out, const cpu_layout *layout, const uint8_t *group,
+                      size_t n_blocks, const cpu_xblock *x, size_t x_stride,
+                      size_t n_tokens)
+{
+    chunk c = {0, 0};
+
+    while (next_chunk(layout, n_blocks, &c))
+        layout->dot(out, group + c.first * layout->block_bytes * CPU_GROUP, c.n_blocks,
+                    x + c.first * layout->block_elems / CPU_XBLOCK, x_stride, n_tokens,
+                    c.first > 0);
+}
+
+/* A packed group starts at every multiple of eight rows of its segment. Where segments
+ * are cut elsewhere, the wanted rows are collected from several groups. */
 static void dot_packed(float *out, const cpu_layout *layout, const davit_weight *weight,
-                       uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
-                       size_t x_stride, size_t n_tokens, uint8_t *scratch)
+                       uint64_t expert, uint64_t row0, uint64_t n_rows,
+                       const cpu_xblock *x, size_t x_stride, size_t n_tokens)
 {
     const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
     const size_t group_bytes = n_blocks * layout->block_bytes * CPU_GROUP;
@@ -115,13 +146,13 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
         if (take > n_rows - done)
             take = n_rows - done;
         if (in_group == 0 && done == 0 && take == n_rows) {
-            layout->dot(out, group, n_blocks, x, x_stride, n_tokens);
+            dot_group(out, layout, group, n_blocks, x, x_stride, n_tokens);
             return;
         }
         for (size_t t = 0; t < n_tokens; t++) {
-            float *part = (float *)(void *)scratch;
+            float part[CPU_GROUP];
 
-            layout->dot(part, group, n_blocks, x + t * x_stride, x_stride, 1);
+            dot_group(part, layout, group, n_blocks, x + t * x_stride, x_stride, 1);
             memcpy(out + t * CPU_GROUP + done, part + in_group, take * sizeof *part);
         }
         done += take;
@@ -133,7 +164,8 @@ void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weig
                   size_t x_stride, size_t n_tokens, uint8_t *scratch)
 {
     if (strncmp(weight->layout, "cpu.", 4) == 0)
-        dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, scratch);
+        dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens);
     else
-        dot_stored(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, scratch);
+        dot_stored(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens,
+                   scratch);
 }

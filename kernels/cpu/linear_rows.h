@@ -36,9 +36,11 @@ typedef void cpu_interleave_fn(uint8_t *dst, const uint8_t *const row[CPU_GROUP]
                                size_t n_blocks);
 
 /* One group times @n_tokens tokens: out[t * 8 + r], raw dot products.
- * @x  token t at x + t * x_stride; n_blocks * block_elems / 32 blocks each */
+ * @x       token t at x + t * x_stride; n_blocks * block_elems / 32 blocks each
+ * @resume  0 = start from zero, 1 = go on adding to what @out holds */
 typedef void cpu_group_fn(float *out, const uint8_t *group, size_t n_blocks,
-                          const cpu_xblock *x, size_t x_stride, size_t n_tokens);
+                          const cpu_xblock *x, size_t x_stride, size_t n_tokens,
+                          int resume);
 
 /* Canonical float32 values of @n_blocks stored blocks of one row (quant contract). */
 typedef void cpu_dequant_fn(float *out, const uint8_t *row, size_t n_blocks);
@@ -61,11 +63,14 @@ const cpu_layout *cpu_layout_find(const char *name);
 void cpu_quantize_x(cpu_xblock *out, const float *x, size_t n);
 
 /* Rows [row0, row0 + n_rows), n_rows <= 8, of expert @expert of a stored or packed weight
- * times tokens: out[t * 8 + r]. @scratch holds cpu_rows_scratch() bytes, aligned to 64.
- */
+ * times tokens: out[t * 8 + r]. @scratch: CPU_ROWS_SCRATCH bytes, aligned to 64. */
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
                   size_t x_stride, size_t n_tokens, uint8_t *scratch);
-size_t cpu_rows_scratch(const cpu_layout *layout, uint64_t n_cols);
+
+/* Inputs of a group that are worked on together, so that their bytes stay in the
+ * first-level cache while all tokens pass; at most 8 rows of 34 bytes per 32. */
+#define CPU_CHUNK        1024
+#define CPU_ROWS_SCRATCH (CPU_CHUNK / 32 * 34 * CPU_GROUP)
 
 #endif

@@ -100,10 +100,11 @@ TILE_INLINE void prefetch_ahead(int n, const uint8_t *group, size_t n_bytes)
             _mm_prefetch((const char *)group + PREFETCH_BYTES + i, _MM_HINT_T0);
 }
 
-TILE_INLINE void clear(int n, __m256 acc[TILE_MAX])
+/* Zero, or what @out holds. */
+TILE_INLINE void start(int n, const float *out, int resume, __m256 acc[TILE_MAX])
 {
     for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
+        acc[c] = resume ? _mm256_loadu_ps(out + c * CPU_GROUP) : _mm256_setzero_ps();
 }
 
 TILE_INLINE void store(int n, float *out, const __m256 acc[TILE_MAX])
@@ -136,24 +137,24 @@ TILE_INLINE void add_block_min(int n, __m256 acc[TILE_MAX], const __m256i isum[T
 /* Split @n_tokens into tiles of 4 and a rest. @tile gets the tile's token count as a
  * constant, so that it is compiled once for each. */
 typedef void tile_fn(int n, float *out, const uint8_t *group, size_t n_blocks,
-                     const cpu_xblock *x, size_t x_stride);
+                     const cpu_xblock *x, size_t x_stride, int resume);
 
 TILE_INLINE void for_tiles(tile_fn *tile, float *out, const uint8_t *group,
                            size_t n_blocks, const cpu_xblock *x, size_t x_stride,
-                           size_t n_tokens)
+                           size_t n_tokens, int resume)
 {
     while (n_tokens >= 4) {
-        tile(4, out, group, n_blocks, x, x_stride);
+        tile(4, out, group, n_blocks, x, x_stride, resume);
         out += 4 * CPU_GROUP;
         x += 4 * x_stride;
         n_tokens -= 4;
     }
     if (n_tokens == 3)
-        tile(3, out, group, n_blocks, x, x_stride);
+        tile(3, out, group, n_blocks, x, x_stride, resume);
     else if (n_tokens == 2)
-        tile(2, out, group, n_blocks, x, x_stride);
+        tile(2, out, group, n_blocks, x, x_stride, resume);
     else if (n_tokens == 1)
-        tile(1, out, group, n_blocks, x, x_stride);
+        tile(1, out, group, n_blocks, x, x_stride, resume);
 }
 
 #endif

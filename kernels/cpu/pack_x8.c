@@ -11,7 +11,9 @@ static uint64_t group_bytes(const char *packed, uint64_t n_cols)
 {
     const cpu_layout *layout = cpu_layout_find(packed);
 
-    return n_cols % layout->block_elems ? 0 : cpu_rows_scratch(layout, n_cols);
+    return n_cols % layout->block_elems
+               ? 0
+               : n_cols / layout->block_elems * layout->block_bytes * CPU_GROUP;
 }
 
 /* Rows past the segment's end repeat the last one; nobody reads their results. */

@@ -11,6 +11,7 @@
 /* The two-byte fields at @off of eight rows. */
 TILE_INLINE void put_halves(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t off)
 {
+    TILE_UNROLL
     for (int r = 0; r < CPU_GROUP; r++)
         memcpy(dst + 2 * r, row[r] + off, 2);
 }
@@ -77,6 +78,7 @@ TILE_INLINE void put_fifth_bits(uint8_t *dst, const uint8_t *const row[CPU_GROUP
     uint32_t word[CPU_GROUP];
     __m256i v;
 
+    TILE_UNROLL
     for (int r = 0; r < CPU_GROUP; r++)
         memcpy(&word[r], row[r] + off, sizeof word[r]);
     v = _mm256_loadu_si256((const __m256i *)(const void *)word);
@@ -87,82 +89,89 @@ TILE_INLINE void put_fifth_bits(uint8_t *dst, const uint8_t *const row[CPU_GROUP
     store_words(dst, v);
 }
 
-/* Move all eight rows on by one stored block. */
-TILE_INLINE void next_block(const uint8_t *row[CPU_GROUP], size_t block_bytes)
+/* One stored block of eight rows, at @pos in each, into @dst. */
+typedef void block_fn(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos);
+
+TILE_INLINE void for_blocks(block_fn *block, size_t block_bytes, uint8_t *dst,
+                            const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    for (int r = 0; r < CPU_GROUP; r++)
-        row[r] += block_bytes;
+    /* copies, so that stores into @dst cannot change them and they stay in registers */
+    const uint8_t *const row[CPU_GROUP] = {rows[0], rows[1], rows[2], rows[3],
+                                           rows[4], rows[5], rows[6], rows[7]};
+
+    for (size_t pos = 0; pos < n_blocks * block_bytes; pos += block_bytes)
+        block(dst + CPU_GROUP * pos, row, pos);
+}
+
+TILE_INLINE void block_q4_0(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_words(dst + 16, row, pos + 2, 4);
 }
 
 void cpu_pack_q4_0(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q4_0, 18, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 18 * CPU_GROUP, next_block(row, 18)) {
-        put_halves(dst, row, 0);
-        put_words(dst + 16, row, 2, 4);
-    }
+TILE_INLINE void block_q4_1(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_halves(dst + 16, row, pos + 2);
+    put_words(dst + 32, row, pos + 4, 4);
 }
 
 void cpu_pack_q4_1(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q4_1, 20, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 20 * CPU_GROUP, next_block(row, 20)) {
-        put_halves(dst, row, 0);
-        put_halves(dst + 16, row, 2);
-        put_words(dst + 32, row, 4, 4);
-    }
+TILE_INLINE void block_q5_0(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_fifth_bits(dst + 16, row, pos + 2);
+    put_words(dst + 48, row, pos + 6, 4);
 }
 
 void cpu_pack_q5_0(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q5_0, 22, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 22 * CPU_GROUP, next_block(row, 22)) {
-        put_halves(dst, row, 0);
-        put_fifth_bits(dst + 16, row, 2);
-        put_words(dst + 48, row, 6, 4);
-    }
+TILE_INLINE void block_q5_1(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_halves(dst + 16, row, pos + 2);
+    put_fifth_bits(dst + 32, row, pos + 4);
+    put_words(dst + 64, row, pos + 8, 4);
 }
 
 void cpu_pack_q5_1(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q5_1, 24, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 24 * CPU_GROUP, next_block(row, 24)) {
-        put_halves(dst, row, 0);
-        put_halves(dst + 16, row, 2);
-        put_fifth_bits(dst + 32, row, 4);
-        put_words(dst + 64, row, 8, 4);
-    }
+TILE_INLINE void block_q8_0(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_words(dst + 16, row, pos + 2, 8);
 }
 
 void cpu_pack_q8_0(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q8_0, 34, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 34 * CPU_GROUP, next_block(row, 34)) {
-        put_halves(dst, row, 0);
-        put_words(dst + 16, row, 2, 8);
-    }
+TILE_INLINE void block_q2_k(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos + 80);
+    put_halves(dst + 16, row, pos + 82);
+    put_words(dst + 32, row, pos, 20);
 }
 
 void cpu_pack_q2_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
-
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 84 * CPU_GROUP, next_block(row, 84)) {
-        put_halves(dst, row, 80);
-        put_halves(dst + 16, row, 82);
-        put_words(dst + 32, row, 0, 20);
-    }
+    for_blocks(block_q2_k, 84, dst, rows, n_blocks);
 }
 
 /* Words 1..3 of the 16 bytes at @off: a 12-byte field without reading past a block. */
@@ -176,52 +185,52 @@ TILE_INLINE void put_last_three(uint8_t *dst, const uint8_t *const row[CPU_GROUP
         store_words(dst + 32 * j, v[j + 1]);
 }
 
+TILE_INLINE void block_q3_k(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos + 108);
+    put_last_three(dst + 16, row, pos + 92);
+    put_words(dst + 112, row, pos, 24);
+}
+
 void cpu_pack_q3_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q3_k, 110, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 110 * CPU_GROUP, next_block(row, 110)) {
-        put_halves(dst, row, 108);
-        put_last_three(dst + 16, row, 92);
-        put_words(dst + 112, row, 0, 24);
-    }
+TILE_INLINE void block_q4_k(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_halves(dst + 16, row, pos + 2);
+    put_last_three(dst + 32, row, pos);
+    put_words(dst + 128, row, pos + 16, 32);
 }
 
 void cpu_pack_q4_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q4_k, 144, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 144 * CPU_GROUP, next_block(row, 144)) {
-        put_halves(dst, row, 0);
-        put_halves(dst + 16, row, 2);
-        put_last_three(dst + 32, row, 0);
-        put_words(dst + 128, row, 16, 32);
-    }
+TILE_INLINE void block_q5_k(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos);
+    put_halves(dst + 16, row, pos + 2);
+    put_last_three(dst + 32, row, pos);
+    put_words(dst + 128, row, pos + 16, 40);
 }
 
 void cpu_pack_q5_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
+    for_blocks(block_q5_k, 176, dst, rows, n_blocks);
+}
 
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 176 * CPU_GROUP, next_block(row, 176)) {
-        put_halves(dst, row, 0);
-        put_halves(dst + 16, row, 2);
-        put_last_three(dst + 32, row, 0);
-        put_words(dst + 128, row, 16, 40);
-    }
+TILE_INLINE void block_q6_k(uint8_t *dst, const uint8_t *const row[CPU_GROUP], size_t pos)
+{
+    put_halves(dst, row, pos + 208);
+    put_words(dst + 16, row, pos + 192, 4);
+    put_words(dst + 144, row, pos, 48);
 }
 
 void cpu_pack_q6_k(uint8_t *dst, const uint8_t *const rows[CPU_GROUP], size_t n_blocks)
 {
-    const uint8_t *row[CPU_GROUP];
-
-    memcpy(row, rows, sizeof row);
-    for (size_t i = 0; i < n_blocks; i++, dst += 210 * CPU_GROUP, next_block(row, 210)) {
-        put_halves(dst, row, 208);
-        put_words(dst + 16, row, 192, 4);
-        put_words(dst + 144, row, 0, 48);
-    }
+    for_blocks(block_q6_k, 210, dst, rows, n_blocks);
 }
