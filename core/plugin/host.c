@@ -7,10 +7,6 @@
 
 #include "plugin/registry.h"
 
-/* Until core/base/regex.c exists its suite is absent instead of a link error. A weak
- * reference does not pull a member out of the static core: no other getter may be one. */
-#pragma weak davit_regex_suite_get
-
 /* Atomic; set from a signal handler too. */
 static int is_cancelled;
 
@@ -21,15 +17,11 @@ static int is_cancelled;
     }
 GETTER(cpu)
 GETTER(json)
+GETTER(regex)
 GETTER(io)
 GETTER(tensor)
 GETTER(config)
 GETTER(build)
-
-static const void *regex_table(void)
-{
-    return davit_regex_suite_get ? davit_regex_suite_get() : NULL;
-}
 
 static const void *host_suite(void *ctx, const char *name, uint32_t major,
                               uint32_t min_minor)
