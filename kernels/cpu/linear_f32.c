@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * linear/1 with float32 activations, AVX2: dense rows as they lie, block layouts expanded four
- * rows at a time into the worker's scratch. Baseline code. One phase; a task is 4 output rows,
- * all tokens. Worker scratch: four expanded rows (block layouts), then [T, 4] results.
- * Sums: linear_dense.h; a block layout gives the bits of its dense float32 copy.
+ * linear/1 with float32 activations, AVX2: dense rows as they lie, block layouts expanded
+ * four rows at a time into the worker's scratch. Baseline code. One phase; a task is 4
+ * output rows, all tokens. Worker scratch: four expanded rows (block layouts), then [T,
+ * 4] results. Sums: linear_dense.h; a block layout gives the bits of its dense float32
+ * copy.
  */
 #include <string.h>
 
@@ -24,8 +25,8 @@ static uint64_t expanded_bytes(const davit_weight *w)
                : 0;
 }
 
-static void f32_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
-                     uint64_t ctx, davit_work *out)
+static void f32_size(void *self, const davit_call *call, uint64_t n_tokens,
+                     uint64_t n_rows, uint64_t ctx, davit_work *out)
 {
     const uint64_t rows = n_tokens > n_rows ? n_tokens : n_rows;
     (void)self;
@@ -44,7 +45,8 @@ static cpu_dense_fn *dense_of(const char *layout)
                                           : cpu_dense_f32;
 }
 
-/* Four rows from @row0 on, expanded if they are blocks. Rows past the end repeat the last. */
+/* Four rows from @row0 on, expanded if they are blocks. Rows past the end repeat the
+ * last. */
 static void find_rows(const davit_weight *w, const cpu_layout *blocks, uint64_t row0,
                       float *expanded, const uint8_t *out_row[CPU_DENSE_ROWS])
 {
@@ -63,8 +65,8 @@ static void find_rows(const davit_weight *w, const cpu_layout *blocks, uint64_t 
     }
 }
 
-static void f32_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                    uint32_t worker, void *queue)
+static void f32_run(const davit_call *call, uint32_t phase, uint64_t first,
+                    uint64_t count, uint32_t worker, void *queue)
 {
     const davit_weight *w = call->weight[0];
     const cpu_layout *blocks = cpu_layout_find(w->layout);
@@ -85,7 +87,8 @@ static void f32_run(const davit_call *call, uint32_t phase, uint64_t first, uint
             const uint8_t *row[CPU_DENSE_ROWS];
 
             find_rows(w, blocks, row0, expanded, row);
-            dot(dots, row, (size_t)w->n_cols, cpu_in(call, 0, t), (size_t)w->n_cols, (size_t)n);
+            dot(dots, row, (size_t)w->n_cols, cpu_in(call, 0, t), (size_t)w->n_cols,
+                (size_t)n);
             cpu_linear_finish(call, dots, CPU_DENSE_ROWS, t, n, row0,
                               cpu_min(CPU_DENSE_ROWS, w->n_rows - row0));
         }

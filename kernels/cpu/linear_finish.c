@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * y = dot * out_scale + bias, added to y if ADD; each step rounded on its own. Baseline code,
- * built without contraction, so that every entry rounds alike.
+ * y = dot * out_scale + bias, added to y if ADD; each step rounded on its own. Baseline
+ * code, built without contraction, so that every entry rounds alike.
  */
 #include "linear_finish.h"
 
