@@ -83,7 +83,7 @@ uint32_t davit_regex_char(DavitRegexPattern *t)
 {
     const gunichar c = g_utf8_get_char(t->p);
 
-    t->p = g_utf8_next_char(t->p);
+    t->p += g_utf8_skip[(unsigned char)*t->p];
     return c;
 }
 
