@@ -165,7 +165,7 @@ static int32_t check_purposes(DavitDraft *draft, const DavitModule *module)
 static void consume(DavitDraft *draft, const DavitModule *module, uint8_t how)
 {
     for (size_t p = 0; p < module->n_parts; p++)
-        draft->consumed[module->tensor[p]] = MAX(draft->consumed[module->tensor[p]], how);
+        draft->consumed[module->tensor[p]] |= how;
 }
 
 /* Claim, window and checks of one module that fills @slot, or one expert of it. */
@@ -196,7 +196,12 @@ static int32_t window_of(DavitDraft *draft, const DavitSlot *slot,
 {
     const int32_t status = check_window(draft, slot, spec, module, out);
 
-    consume(draft, module, status ? 2 : 1);
+    if (status)
+        consume(draft, module, DAVIT_TAKEN | DAVIT_TAKEN_REFUSED);
+    else if (out->n_rows == module->desc.n_rows && out->n_cols == module->desc.n_cols)
+        consume(draft, module, DAVIT_TAKEN | DAVIT_TAKEN_WHOLE);
+    else
+        consume(draft, module, DAVIT_TAKEN);
     return status;
 }
 

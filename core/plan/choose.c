@@ -408,6 +408,13 @@ int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
 
 void davit_choose_nothing(DavitDraft *draft)
 {
-    for (size_t s = 0; s < draft->plan->n_slots; s++)
-        leave_unused(&draft->plan->slots[s]);
+    for (size_t s = 0; s < draft->plan->n_slots; s++) {
+        DavitSlot *slot = &draft->plan->slots[s];
+        const DavitLayoutOption stored = {.access = DAVIT_ACCESS_BORROW,
+                                          .layout = slot->stored_layout,
+                                          .reason = "as stored: no forward was planned"};
+
+        if (slot->n_sources)
+            davit_layout_set(draft, slot, &stored);
+    }
 }

@@ -20,11 +20,21 @@ typedef struct Claim {
     const char *layout; /* interned */
 } Claim;
 
+/* The signature asked for last: most modules in a row have the same one. */
+typedef struct LastSignature {
+    Claim *claim; /* (borrowed, by_signature) NULL = none yet */
+    size_t n_parts;
+    const char *suffix[DAVIT_MAX_PARTS]; /* (borrowed, checkpoint) */
+    const char *dtype[DAVIT_MAX_PARTS];
+    uint32_t rank[DAVIT_MAX_PARTS];
+} LastSignature;
+
 struct DavitClaims {
     const DavitCheckpoint *checkpoint;
     const GArray *quants;
     const davit_config *config;
     GHashTable *by_signature; /* text (owned) -> Claim (owned) */
+    LastSignature last;
 };
 
 static void claim_free(void *p)
@@ -139,19 +149,42 @@ static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
     return false;
 }
 
-static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
+static bool is_last(const LastSignature *last, const ModuleView *view)
 {
-    g_autofree char *text = signature_text(view);
-    Claim *claim = g_hash_table_lookup(claims->by_signature, text);
+    if (!last->claim || last->n_parts != view->module.n_parts)
+        return false;
+    for (size_t p = 0; p < last->n_parts; p++) {
+        const davit_quant_part_in *part = &view->part[p];
+
+        if (part->rank != last->rank[p] || part->dtype != last->dtype[p] ||
+            strcmp(part->suffix, last->suffix[p]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static Claim *remember(LastSignature *last, const ModuleView *view, Claim *claim)
+{
+    last->claim = claim;
+    last->n_parts = view->module.n_parts;
+    for (size_t p = 0; p < last->n_parts; p++) {
+        last->suffix[p] = view->part[p].suffix;
+        last->dtype[p] = view->part[p].dtype;
+        last->rank[p] = view->part[p].rank;
+    }
+    return claim;
+}
+
+/* Ask everybody. Returns: (owned) the answer. */
+static Claim *ask_all(const DavitClaims *claims, const ModuleView *view)
+{
+    Claim *claim = g_new0(Claim, 1);
     davit_quant_part_in part[DAVIT_MAX_PARTS];
     const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
     davit_quant_module signature = view->module;
     uint32_t best = 0;
     bool ended = false;
 
-    if (claim)
-        return claim;
-    claim = g_new0(Claim, 1);
     claim->refusals = davit_report_new();
     for (size_t p = 0; p < view->module.n_parts; p++) {
         part[p] = view->part[p];
@@ -165,8 +198,23 @@ static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
                         &best);
     if (ended)
         claim->tool = NULL;
-    g_hash_table_insert(claims->by_signature, g_steal_pointer(&text), claim);
     return claim;
+}
+
+static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
+{
+    g_autofree char *text = NULL;
+    Claim *claim;
+
+    if (is_last(&claims->last, view))
+        return claims->last.claim;
+    text = signature_text(view);
+    claim = g_hash_table_lookup(claims->by_signature, text);
+    if (!claim) {
+        claim = ask_all(claims, view);
+        g_hash_table_insert(claims->by_signature, g_steal_pointer(&text), claim);
+    }
+    return remember(&claims->last, view, claim);
 }
 
 /* (owned) "weight u8/1 rank 2, weight_scale ...". */

@@ -250,10 +250,13 @@ static GArray *collect_cuts(const DavitDraft *draft)
         for (size_t s = 0; s < slot->n_sources; s++) {
             const DavitSlotSource *src = &slot->sources[s];
             const davit_quant_desc *d = &src->module->desc;
+            const uint8_t taken = draft->consumed[src->module->tensor[0]];
             const Cut cut = {src->module, src->row, src->row + src->n_rows,
                              turned ? d->n_cols : d->n_rows};
 
-            g_array_append_val(cuts, cut);
+            /* refused: a slot asked for the rows and was told why not */
+            if (!(taken & (DAVIT_TAKEN_WHOLE | DAVIT_TAKEN_REFUSED)))
+                g_array_append_val(cuts, cut);
         }
     }
     g_array_sort(cuts, by_module_and_row);
@@ -262,8 +265,6 @@ static GArray *collect_cuts(const DavitDraft *draft)
 
 static void report_hole(DavitDraft *draft, const Cut *cut, uint64_t from, uint64_t to)
 {
-    if (draft->consumed[cut->module->tensor[0]] == 2)
-        return; /* a slot asked for these rows and was told why not */
     davit_report_add(
         draft->report,
         &(DavitFinding){.code = DAVIT_R_TENSOR_UNEXPECTED,

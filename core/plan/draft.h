@@ -19,6 +19,11 @@ typedef struct DavitTool {
 /* Findings of one kind that get a record each; a wrong checkpoint has thousands. */
 #define DAVIT_MAX_SINGLE 50u
 
+/* What became of a stored tensor. */
+#define DAVIT_TAKEN         1u /* a slot has it */
+#define DAVIT_TAKEN_WHOLE   2u /* a slot has all of its rows */
+#define DAVIT_TAKEN_REFUSED 4u /* a slot asked for it and was told why not */
+
 /* Everything a plan is made from besides the checkpoint. Arrays in candidate order. */
 typedef struct DavitToolbox {
     DavitTool arch;  /* component NULL = not chosen yet */
@@ -37,8 +42,7 @@ typedef struct DavitDraft {
     const char *f32;                 /* interned "f32/1" */
     const char
         *prefix; /* (static) before "layers.{i}." in Hugging Face names; "" = none */
-    uint8_t *consumed; /* (borrowed) [n_tensors] 1 = a slot takes the tensor, 2 = and
-                        * was refused it */
+    uint8_t *consumed; /* (borrowed) [n_tensors] DAVIT_TAKEN_ bits, 0 = left over */
     GArray *slots;     /* (borrowed) DavitSlot, moved into the plan when complete */
     GPtrArray *wanted; /* (owned) char *: names that missing slots looked for */
     uint64_t n_missing,

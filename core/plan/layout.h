@@ -23,7 +23,7 @@ bool davit_slot_is_vector(const DavitSlot *slot);
 GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
                              const char **out_why);
 
-/* Write the choice and its bytes into @slot. */
+/* Write the choice and its bytes into @slot. @option's strings are interned or static. */
 void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
                       const DavitLayoutOption *option);
 

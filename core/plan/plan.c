@@ -101,13 +101,27 @@ static void check_forward(DavitDraft *draft)
 
 /* ---- device ---- */
 
+static int32_t no_kernels(DavitDraft *draft)
+{
+    return davit_report_add(
+        draft->report,
+        &(DavitFinding){.code = DAVIT_R_NO_PLUGINS,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .purposes = DAVIT_RUN,
+                        .stage = "plan",
+                        .subject = "kernels",
+                        .expected = "at least one kernels component for the cpu",
+                        .message = "no plugin computes on this device",
+                        .hint = "davit plugin list shows where plugins are looked for"});
+}
+
 static int32_t find_device(DavitDraft *draft)
 {
     DavitPlan *plan = draft->plan;
 
     plan->device_align = CPU_ALIGN;
     if (strcmp(plan->device, "cpu") == 0)
-        return DAVIT_OK;
+        return draft->tools->kernels->len ? DAVIT_OK : no_kernels(draft);
     for (guint k = 0; k < draft->tools->kernels->len; k++) {
         const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
         const davit_kernels_iface *iface = tool->iface;

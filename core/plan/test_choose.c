@@ -284,6 +284,55 @@ static void tied_weight_has_a_layout_for_both_users(void)
     }
 }
 
+/* ---- devices ---- */
+
+static int32_t device_info(void *self, uint64_t index, davit_device_info *out,
+                           const davit_sink *sink)
+{
+    (void)self;
+    (void)index;
+    (void)sink;
+    out->align = 256;
+    return DAVIT_OK;
+}
+
+static void device_gets_copies_at_its_alignment(void)
+{
+    static const davit_device_iface device = {
+        .struct_size = DAVIT_END(davit_device_iface, wait), .info = device_info};
+    davit_kernels_iface iface = test_kernels;
+    g_autoptr(TestModel) m = tiny();
+    g_autoptr(DavitPlan) plan = NULL;
+
+    iface.device = "mem";
+    iface.device_iface = &device;
+    m->options.device = "mem";
+    test_model_kernels(m, "test.mem", &iface, false);
+    plan = test_model_plan(m);
+    g_assert_nonnull(plan);
+    g_assert_cmpstr(plan->device, ==, "mem");
+    g_assert_cmpstr(plan->device_kernels->id, ==, "test.mem");
+    g_assert_cmpuint(plan->device_align, ==, 256);
+    g_assert_cmpuint(plan->borrowed_bytes, ==, 0);
+    g_assert_cmpint(slot_of(plan, "attn.q")->access, ==, DAVIT_ACCESS_COPY);
+    g_assert_cmpuint(slot_of(plan, "attn.q")->private_bytes, ==, 256);
+    g_assert_cmpuint(slot_of(plan, "attn.q")->read_bytes, ==, 64);
+    g_assert_cmpint(slot_of(plan, "norm")->access, ==, DAVIT_ACCESS_DECODE);
+}
+
+static void absent_device_is_refused(void)
+{
+    g_autoptr(TestModel) m = tiny();
+
+    m->options.device = "mem";
+    g_assert_null(test_model_plan(m));
+    g_assert_nonnull(test_find(m, "device-missing", "mem"));
+    m->options.device = NULL;
+    test_model_kernels(m, NULL, NULL, false);
+    g_assert_null(test_model_plan(m));
+    g_assert_nonnull(test_find(m, "no-plugins", "kernels"));
+}
+
 /* ---- refusals ---- */
 
 static int32_t check_no(void *self, const davit_call *call, const davit_sink *sink)
@@ -385,6 +434,9 @@ int main(int argc, char **argv)
     g_test_add_func("/choose/lossy_packs_are_never_chosen", lossy_packs_are_never_chosen);
     g_test_add_func("/choose/tied_weight_has_a_layout_for_both_users",
                     tied_weight_has_a_layout_for_both_users);
+    g_test_add_func("/choose/device_gets_copies_at_its_alignment",
+                    device_gets_copies_at_its_alignment);
+    g_test_add_func("/choose/absent_device_is_refused", absent_device_is_refused);
     g_test_add_func("/choose/missing_op_names_candidates_and_reasons",
                     missing_op_names_candidates_and_reasons);
     g_test_add_func("/choose/declared_only_plans_but_does_not_run",

@@ -131,10 +131,13 @@ static void forget_kernels(TestModel *m)
 void test_model_kernels(TestModel *m, const char *id, const davit_kernels_iface *iface,
                         bool append)
 {
-    DavitTool tool = {.component = g_new0(DavitComponent, 1), .iface = iface};
+    DavitTool tool = {.iface = iface};
 
     if (!append)
         forget_kernels(m);
+    if (!id)
+        return;
+    tool.component = g_new0(DavitComponent, 1);
     tool.component->id = g_strdup(id);
     g_array_append_val(m->tools.kernels, tool);
 }

@@ -60,7 +60,7 @@ uint64_t test_state_size(void *self, const davit_state_spec *spec, uint64_t bloc
         .run = test_run_nothing                                                          \
     }
 
-/* Replace the model's kernels, or add to them. */
+/* Replace the model's kernels, or add to them; @id NULL = none. */
 void test_model_kernels(TestModel *model, const char *id,
                         const davit_kernels_iface *iface, bool append);
 
