@@ -5,6 +5,7 @@
 #ifndef DAVIT_CHECKPOINT_PRIVATE_H
 #define DAVIT_CHECKPOINT_PRIVATE_H
 
+#include "base/dtype.h"
 #include "checkpoint/checkpoint.h"
 #include "source/path.h"
 
@@ -39,6 +40,8 @@ typedef struct DavitPart {
     GArray *keys;        /* davit_kv */
     uint32_t *key_order; /* indices of keys, sorted by name; keys->len of them */
     GArray *refs;        /* DavitRef */
+    const char *dtype_name;  /* interned, of the last tensor; NULL before the first */
+    const DavitDtype *dtype; /* its entry; NULL = a dtype of the format's own */
 } DavitPart;
 
 struct davit_catalog {

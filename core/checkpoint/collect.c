@@ -38,7 +38,7 @@ static const char *keep_name(DavitCheckpoint *ckpt, davit_span span, uint64_t ma
 /* Do block, size and place of @t hold? */
 static int32_t check_extent(DavitPart *part, const davit_tensor_info *t)
 {
-    const DavitDtype *dtype = davit_dtype_find(t->dtype);
+    const DavitDtype *dtype = part->dtype;
     uint64_t n_bytes = 0;
 
     if (t->block_elems == 0 || t->block_bytes == 0)
@@ -63,6 +63,16 @@ static int32_t check_extent(DavitPart *part, const davit_tensor_info *t)
     return DAVIT_OK;
 }
 
+/* The interned name; most tensors of a file have the dtype of the one before. */
+static const char *intern_dtype(DavitPart *part, const char *name)
+{
+    if (!part->dtype_name || strcmp(part->dtype_name, name) != 0) {
+        part->dtype_name = g_intern_string(name);
+        part->dtype = davit_dtype_find(name);
+    }
+    return part->dtype_name;
+}
+
 static int32_t collect_tensor(void *ctx, const davit_extent *extent)
 {
     DavitPart *part = ctx;
@@ -83,7 +93,7 @@ static int32_t collect_tensor(void *ctx, const davit_extent *extent)
         return bad(part, DAVIT_R_HEADER_INVALID, t.name,
                    "a dtype and at most 8 dimensions", NULL,
                    "the plugin gives no usable dtype or shape");
-    t.dtype = g_intern_string(e.dtype);
+    t.dtype = intern_dtype(part, e.dtype);
     t.rank = e.rank;
     memcpy(t.shape, e.shape, e.rank * sizeof t.shape[0]);
     t.off = e.off;

@@ -100,23 +100,43 @@ static int32_t read_dtype(st_open *o, st_tensor *t)
     return DAVIT_OK;
 }
 
+/* A finding about the numbers of @field; goes past the value where it is not a number. */
+static int32_t bad_numbers(st_open *o, davit_span name, const char *field,
+                           const davit_json_event *event, const char *expected)
+{
+    const int is_number = event->type == DAVIT_JSON_INT || event->type == DAVIT_JSON_REAL;
+    char message[64];
+    char found[64];
+
+    snprintf(message, sizeof message, "%s is not an array of whole numbers", field);
+    if (!is_number)
+        return wrong_type(o, name, event, expected, message);
+    snprintf(found, sizeof found, "%.*s",
+             (int)(event->text.len < 60 ? event->text.len : 60), event->text.ptr);
+    st_find(o, name, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
+                             .expected = expected,
+                             .found = found,
+                             .message = message});
+    return DAVIT_OK;
+}
+
 /* An array of whole numbers that are not negative: up to @cap of them into @out, all of
  * them counted in *out_n. *out_bad is set after a finding. */
 static int32_t read_numbers(st_open *o, davit_span name, const char *field, uint64_t *out,
                             uint32_t cap, uint32_t *out_n, int *out_bad)
 {
     davit_json_event event;
-    char message[64];
     int32_t status = next(o, &event);
 
     *out_n = 0;
-    *out_bad = 1;
-    snprintf(message, sizeof message, "%s is not an array of whole numbers", field);
+    *out_bad = 0;
     if (status)
         return status;
-    if (event.type != DAVIT_JSON_ARRAY)
-        return wrong_type(o, name, &event, "an array of whole numbers", message);
-    *out_bad = 0;
+    if (event.type != DAVIT_JSON_ARRAY) {
+        *out_bad = 1;
+        return bad_numbers(o, name, field, &event, "an array of whole numbers");
+    }
     for (;;) {
         status = next(o, &event);
         if (status || event.type == DAVIT_JSON_ARRAY_END)
@@ -128,23 +148,9 @@ static int32_t read_numbers(st_open *o, davit_span name, const char *field, uint
             continue;
         }
         *out_bad = 1;
-        char found[64];
-        const int n = (int)(event.text.len < 60 ? event.text.len : 60);
-        const int number = event.type == DAVIT_JSON_INT || event.type == DAVIT_JSON_REAL;
-
-        snprintf(found, sizeof found, "%.*s", number ? n : 0,
-                 number ? event.text.ptr : "");
-        if (!number) {
-            status = wrong_type(o, name, &event, "whole numbers from 0", message);
-            if (status)
-                return status;
-            continue;
-        }
-        st_find(o, name, DAVIT_E_CORRUPT,
-                &(davit_refusal){.code = DAVIT_R_HEADER_INVALID,
-                                 .expected = "whole numbers from 0",
-                                 .found = found,
-                                 .message = message});
+        status = bad_numbers(o, name, field, &event, "whole numbers from 0");
+        if (status)
+            return status;
     }
 }
 

@@ -23,6 +23,19 @@ static int compare_ranges(const void *a, const void *b)
     return 0;
 }
 
+/* Most writers list tensors in the order of their bytes: then there is nothing to move.
+ */
+static void sort_ranges(st_table *table)
+{
+    for (uint64_t i = 1; i < table->n; i++) {
+        if (compare_ranges(&table->tensors[i - 1], &table->tensors[i]) > 0) {
+            qsort(table->tensors, (size_t)table->n, sizeof *table->tensors,
+                  compare_ranges);
+            return;
+        }
+    }
+}
+
 /* "[2, 3]" into @buf. */
 static void write_shape(const st_tensor *t, char *buf, size_t cap)
 {
@@ -156,8 +169,7 @@ int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off,
 {
     uint64_t covered = 0;
 
-    if (table->n)
-        qsort(table->tensors, (size_t)table->n, sizeof *table->tensors, compare_ranges);
+    sort_ranges(table);
     for (uint64_t i = 0; i < table->n; i++) {
         const st_tensor *t = &table->tensors[i];
 
