@@ -262,9 +262,9 @@ static const davit_kernels_iface memdev_iface = {
     .state_size = state_size,
 };
 
-DAVIT_COMPONENT(memdev_kernels, DAVIT_KIND_KERNELS, "org.davit.test.memdev", "device=memdev",
+DAVIT_COMPONENT(memdev_kernels, DAVIT_KIND_KERNELS, "test.davit.memdev", "device=memdev",
                 DAVIT_RUN, 0, .flags = DAVIT_COMPONENT_CONCURRENT, .create = memdev_create,
                 .destroy = memdev_destroy, .iface = &memdev_iface);
 
-DAVIT_PLUGIN("org.davit.test.memdev", "A device for tests", "davit", "0.1.0", "Apache-2.0",
+DAVIT_PLUGIN("test.davit.memdev", "A device for tests", "davit", "0.1.0", "Apache-2.0",
              &memdev_kernels);
