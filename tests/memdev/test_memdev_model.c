@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tiny models through the program, on the CPU and on memdev: the same ids, every private byte
+ * uploaded once, nothing borrowed. */
+#include <string.h>
+
+#include <glib.h>
+#include <jansson.h>
+
+/* (owned) the document of `davit run` on @device. */
+static json_t *run_model(const char *model, const char *device)
+{
+    g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
+    const char *argv[] = {DAVIT_PROGRAM, "run", path, "--ids", "1 20 30 45 6 17 28 39", "-n", "6",
+                          "--activations", "f32", "--ignore-eos", "--json", "--device", device,
+                          "--plugin-path", MEMDEV_DIR, NULL};
+    g_autofree char *text = NULL, *said = NULL;
+    g_autoptr(GError) error = NULL;
+    json_t *document;
+    int status;
+
+    g_spawn_sync(NULL, (char **)(void *)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &text, &said,
+                 &status, &error);
+    g_assert_no_error(error);
+    document = json_loads(text, 0, NULL);
+    if (status != 0 || !document)
+        g_error("%s on %s: status %d\n%s%s", model, device, status, text, said);
+    return document;
+}
+
+static json_int_t load_number(const json_t *document, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(document, "load"), key));
+}
+
+static void same_ids_on_the_device(const void *data)
+{
+    json_t *cpu = run_model(data, "cpu"), *device = run_model(data, "memdev");
+
+    g_assert_cmpstr(json_string_value(
+                        json_object_get(json_object_get(device, "load"), "kernels")),
+                    ==, "test.davit.memdev");
+    g_assert_cmpuint(json_array_size(json_object_get(cpu, "ids")), ==, 6);
+    g_assert_true(json_equal(json_object_get(cpu, "ids"), json_object_get(device, "ids")));
+    g_assert_cmpint(load_number(device, "borrowed_bytes"), ==, 0);
+    g_assert_cmpint(load_number(device, "private_bytes"), ==,
+                    load_number(cpu, "borrowed_bytes") + load_number(cpu, "private_bytes"));
+    /* weights, and the program's constants behind them */
+    g_assert_cmpint(load_number(device, "uploaded_bytes"), >=,
+                    load_number(device, "private_bytes"));
+    g_assert_cmpint(load_number(device, "uploaded_bytes"), <=,
+                    load_number(device, "private_bytes") + 4096);
+    json_decref(cpu);
+    json_decref(device);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const models[] = {"llama_mini", "qwen3_moe", "gemma3", "gguf_q4_k_m"};
+
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(models); i++) {
+        g_autofree char *path = g_strdup_printf("/memdev/model/%s", models[i]);
+        g_test_add_data_func(path, models[i], same_ids_on_the_device);
+    }
+    return g_test_run();
+}
