@@ -42,7 +42,8 @@ static void same_ids_on_the_device(const void *data)
     g_assert_cmpuint(json_array_size(json_object_get(cpu, "ids")), ==, 6);
     g_assert_true(json_equal(json_object_get(cpu, "ids"), json_object_get(device, "ids")));
     g_assert_cmpint(load_number(device, "borrowed_bytes"), ==, 0);
-    g_assert_cmpint(load_number(device, "private_bytes"), ==,
+    /* what the CPU borrows or holds lies on the device, give or take alignment */
+    g_assert_cmpint(load_number(device, "private_bytes"), >=,
                     load_number(cpu, "borrowed_bytes") + load_number(cpu, "private_bytes"));
     /* weights, and the program's constants behind them */
     g_assert_cmpint(load_number(device, "uploaded_bytes"), >=,
