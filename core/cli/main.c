@@ -34,8 +34,23 @@ static void print_assumed(const DavitCall *call)
                 names->str);
 }
 
+static void print_record(const DavitCall *call, const DavitRecord *r)
+{
+    g_autofree char *text = davit_record_sentence(r);
+    fprintf(stderr, "davit: %s: %s", severity_word(r->severity), text);
+    if (call->verbose)
+        fprintf(stderr, " [%s, stage %s, said by %s]", davit_code_name(r->code),
+                r->stage ? r->stage : "-", r->who ? r->who : "core");
+    fputc('\n', stderr);
+}
+
+/* A cut file has the same finding for every tensor: the first few tell it, -v and --json tell
+ * all. */
+#define SHOWN_PER_CODE 6u
+
 static void print_records(const DavitCall *call)
 {
+    g_autoptr(GHashTable) count = g_hash_table_new(NULL, NULL); /* code -> times seen */
     if (!call->quiet && !call->verbose)
         print_assumed(call);
     for (size_t i = 0; i < davit_report_count(call->report); i++) {
@@ -44,13 +59,20 @@ static void print_records(const DavitCall *call)
             continue;
         if (!call->verbose && r->severity == DAVIT_NOTE && r->code == DAVIT_R_ASSUMED)
             continue;
-        g_autofree char *text = davit_record_sentence(r);
-        fprintf(stderr, "davit: %s: %s", severity_word(r->severity), text);
-        if (call->verbose)
-            fprintf(stderr, " [%s, stage %s, said by %s]", davit_code_name(r->code),
-                    r->stage ? r->stage : "-", r->who ? r->who : "core");
-        fputc('\n', stderr);
+        const guint seen =
+            GPOINTER_TO_UINT(g_hash_table_lookup(count, GUINT_TO_POINTER(r->code))) + 1;
+        g_hash_table_insert(count, GUINT_TO_POINTER(r->code), GUINT_TO_POINTER(seen));
+        if (call->verbose || seen <= SHOWN_PER_CODE)
+            print_record(call, r);
     }
+    GHashTableIter iter;
+    gpointer code, seen;
+    g_hash_table_iter_init(&iter, count);
+    while (!call->verbose && g_hash_table_iter_next(&iter, &code, &seen))
+        if (GPOINTER_TO_UINT(seen) > SHOWN_PER_CODE)
+            fprintf(stderr, "davit: %u more findings of %s (-v shows them)\n",
+                    GPOINTER_TO_UINT(seen) - SHOWN_PER_CODE,
+                    davit_code_name(GPOINTER_TO_UINT(code)));
 }
 
 static int exit_of_status(int32_t status)

@@ -66,9 +66,15 @@ static json_t *file_json(const DavitPluginFile *f)
 
 /* ---- list ---- */
 
-static const char *first_note(const DavitReport *report)
+/* Why the component is not used, or its first remark; a file's own refusal stands for all its
+ * components. */
+static const char *first_note(const DavitComponent *c)
 {
-    return report && davit_report_count(report) ? davit_report_get(report, 0)->message : "";
+    if (c->records && davit_report_count(c->records))
+        return davit_report_get(c->records, 0)->message;
+    if (c->state == DAVIT_STATE_REFUSED && davit_report_count(c->file->records))
+        return davit_report_get(c->file->records, 0)->message;
+    return "";
 }
 
 static void print_row(const DavitComponent *c)
@@ -76,7 +82,7 @@ static void print_row(const DavitComponent *c)
     g_autofree char *abi = g_strdup_printf("%u.%u", c->kind_major, c->kind_minor);
     printf("%-9s  %-9s  %-34s  %-8s  %-4s  %3d  %-8s  %s\n", davit_state_name(c->state),
            c->kind_name, c->id, c->version ? c->version : "-", abi, (int)c->priority,
-           c->file->tier, first_note(c->records));
+           c->file->tier, first_note(c));
 }
 
 static void print_files(DavitCall *call, const GPtrArray *files)
