@@ -84,6 +84,7 @@ int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
     static const char *const activations[] = {"auto", "f32", "int8", NULL};
     static const char *const layouts[] = {"auto", "stored", "packed", NULL};
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
+    g_autofree const char **trusted = davit_call_list(call, "trust-dir");
     g_autofree const char **ignore = davit_call_list(call, "ignore");
     Bar bar = {.start = g_get_monotonic_time()};
     const bool terminal = isatty(STDERR_FILENO) && !call->quiet;
@@ -101,7 +102,8 @@ int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
         .no_tokenizer = !need_tokenizer,
         .ignore = ignore,
         .progress = terminal ? show_progress : NULL,
-        .progress_ctx = &bar};
+        .progress_ctx = &bar,
+        .trust_dirs = trusted};
     davit_records *records = NULL;
     const int status = davit_model_load(&params, out_model, &records);
     if (bar.shown)

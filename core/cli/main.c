@@ -167,10 +167,21 @@ static bool given(int argc, char **argv, const char *word)
     return false;
 }
 
+/* Debug traces of core and plugins, with -v. */
+static void print_trace(const char *domain, GLogLevelFlags level, const char *message, void *data)
+{
+    (void)domain;
+    (void)level;
+    (void)data;
+    fprintf(stderr, "davit: debug: %s\n", message);
+}
+
 static int run_command(DavitCall *call, int argc, char **argv)
 {
     if (davit_call_parse(call, argc, argv))
         return DAVIT_EXIT_USAGE;
+    if (call->verbose)
+        g_log_set_handler("davit", G_LOG_LEVEL_MASK, print_trace, NULL);
     if (davit_call_has(call, "help")) {
         davit_help_command(call->command, stdout);
         call->json = false;

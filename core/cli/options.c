@@ -13,6 +13,8 @@ const DavitFlag davit_common_flags[] = {
     {"json", 0, DAVIT_FLAG_SWITCH, NULL, "print one JSON document on stdout", NULL, NULL, false},
     {"plugin-path", 0, DAVIT_FLAG_LIST, "PATH",
      "look for plugins in this directory or file first; may be repeated", NULL, NULL, false},
+    {"trust-dir", 0, DAVIT_FLAG_LIST, "DIR",
+     "load plugins from here although others may write to it; may be repeated", NULL, NULL, false},
     {"device", 0, DAVIT_FLAG_TEXT, "DEVICE", "where to compute: cpu, auto or a device's name",
      NULL, "cpu", false},
     {"threads", 0, DAVIT_FLAG_COUNT, "N", "worker threads, 0 = as many CPUs as are allowed", NULL,

@@ -209,7 +209,9 @@ static int inspect(DavitCall *call)
     const bool is_file = strchr(word, '/') || g_str_has_suffix(word, ".so");
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     const char *one[] = {word, NULL};
+    g_autofree const char **trusted = davit_call_list(call, "trust-dir");
     const DavitRegistryOptions where = {.plugin_paths = is_file ? one : paths,
+                                        .trust_dirs = trusted,
                                         .only_paths = is_file};
     g_autoptr(DavitRegistry) registry = davit_registry_open(&where, call->report);
     if (davit_report_failed(call->report))

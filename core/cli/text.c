@@ -7,7 +7,8 @@
 DavitRegistry *davit_call_registry(DavitCall *call)
 {
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
-    const DavitRegistryOptions where = {.plugin_paths = paths};
+    g_autofree const char **trusted = davit_call_list(call, "trust-dir");
+    const DavitRegistryOptions where = {.plugin_paths = paths, .trust_dirs = trusted};
     return davit_registry_open(&where, call->report);
 }
 

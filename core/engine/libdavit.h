@@ -81,6 +81,7 @@ typedef struct davit_model_params {
     /* Progress of loading; return 0 to cancel. NULL = none. [calling thread] */
     int (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_ctx;
+    const char *const *trust_dirs; /* plugin directories taken although others may write; NULL */
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):

@@ -79,7 +79,7 @@ static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
 
 static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
-    const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths};
+    const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths, .trust_dirs = p->trust_dirs};
     m->registry = davit_registry_open(&where, report);
     m->checkpoint = davit_checkpoint_open(m->registry, p->model, DAVIT_RUN, report);
     if (!m->checkpoint)
