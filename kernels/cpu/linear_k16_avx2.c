@@ -59,7 +59,8 @@ TILE_INLINE void dot_halves(int n, tile_code_fn *code, const uint8_t *sb, int b,
             for (int c = 0; c < n; c++) {
                 const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
 
-                part[c] = _mm256_add_epi16(part[c], _mm256_maddubs_epi16(u, q));
+                part[c] =
+                    in_order(n, _mm256_add_epi16(part[c], _mm256_maddubs_epi16(u, q)));
             }
         }
         for (int c = 0; c < n; c++)

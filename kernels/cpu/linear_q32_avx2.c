@@ -106,7 +106,7 @@ TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blo
                 const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
                 const __m256i p = _mm256_maddubs_epi16(u, _mm256_sign_epi8(q, v));
 
-                isum[c] = _mm256_add_epi32(isum[c], widen(p));
+                isum[c] = in_order(n, _mm256_add_epi32(isum[c], widen(p)));
             }
         }
         for (int c = 0; c < n; c++)

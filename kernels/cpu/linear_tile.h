@@ -62,6 +62,15 @@ TILE_INLINE __m256i widen(__m256i v)
     return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
 }
 
+/* Keep a running sum as written: compilers make a tree of it, with more terms alive than
+ * there are registers, and spill them. For one token the tree is right. */
+TILE_INLINE __m256i in_order(int n, __m256i sum)
+{
+    if (n > 1)
+        __asm__("" : "+x"(sum));
+    return sum;
+}
+
 /* Codes of word @w of block @b of an interleaved superblock. */
 typedef __m256i tile_code_fn(const uint8_t *sb, int b, int w);
 
@@ -84,7 +93,8 @@ TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, 
             for (int c = 0; c < n; c++) {
                 const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
 
-                part[c] = _mm256_add_epi16(part[c], _mm256_maddubs_epi16(u, q));
+                part[c] =
+                    in_order(n, _mm256_add_epi16(part[c], _mm256_maddubs_epi16(u, q)));
             }
         }
         for (int c = 0; c < n; c++)
