@@ -8,7 +8,6 @@
 #include "exec/arena.h"
 
 #define PIECE_BYTES (4u << 20) /* aimed size of a piece: small enough for progress and caches */
-#define PART_ALIGN 64u
 
 static int32_t too_large(const DavitSlot *slot, DavitReport *report)
 {
@@ -148,7 +147,7 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
                                    : slot->access == DAVIT_ACCESS_PACK
                                        ? rows_bytes(slot, module, 0, slot->pack->row_block)
                                        : slot->n_cols * sizeof(float);
-                at = davit_align_up(end, PART_ALIGN);
+                at = davit_align_up(end, plan->device_align);
             }
             g_array_append_val(segments, seg);
             if (items)
@@ -194,15 +193,15 @@ static int32_t make_copy(const DavitPlan *plan, const DavitItem *item, uint8_t *
         if (row_bytes == 0) {
             const uint64_t n = part_tensor(plan, module, p)->n_bytes;
             memcpy(dst + at, src, n);
-            at = davit_align_up(at + n, PART_ALIGN);
+            at = davit_align_up(at + n, plan->device_align);
         } else if (item->slot->perm_heads == 0) {
             memcpy(dst + at, src + item->row * row_bytes, item->n_rows * row_bytes);
-            at = davit_align_up(at + item->n_rows * row_bytes, PART_ALIGN);
+            at = davit_align_up(at + item->n_rows * row_bytes, plan->device_align);
         } else {
             for (uint64_t r = 0; r < item->n_rows; r++)
                 memcpy(dst + at + r * row_bytes,
                        src + stored_row(item->slot, item->row + r) * row_bytes, row_bytes);
-            at = davit_align_up(at + item->n_rows * row_bytes, PART_ALIGN);
+            at = davit_align_up(at + item->n_rows * row_bytes, plan->device_align);
         }
     }
     return DAVIT_OK;

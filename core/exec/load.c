@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exec/arena.h"
+#include "exec/head.h"
 #include "exec/items.h"
 #include "exec/pool.h"
 
@@ -422,6 +423,8 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
         status = run_items(w, options, items, places, w->stats.private_bytes, report);
     if (!status)
         status = link_refs(w, report);
+    if (!status)
+        status = davit_head_compare(plan, report);
     if (!status)
         status = davit_checkpoint_check(plan->checkpoint, report);
     return status;
