@@ -21,6 +21,7 @@ static const davit_kernel_entry *const entries[] = {
     &cpu_kv_append_scalar,
     &cpu_attn_scalar,
     &cpu_moe_route_scalar,
+    &cpu_moe_route_once,
     &cpu_moe_ffn_scalar,
     &cpu_gather_rows_scalar,
     &cpu_add_avx2_entry,
@@ -32,6 +33,8 @@ static const davit_kernel_entry *const entries[] = {
     &cpu_layernorm_avx2_entry,
     &cpu_rope_avx2_entry,
     &cpu_attn_avx2_entry,
+    &cpu_kv_append_avx2_entry,
+    &cpu_moe_ffn_avx2_entry,
     CPU_LINEAR_ENTRIES
     NULL,
 };

@@ -28,6 +28,7 @@ extern const davit_kernel_entry cpu_rope_scalar;
 extern const davit_kernel_entry cpu_kv_append_scalar;
 extern const davit_kernel_entry cpu_attn_scalar;
 extern const davit_kernel_entry cpu_moe_route_scalar;
+extern const davit_kernel_entry cpu_moe_route_once;
 extern const davit_kernel_entry cpu_moe_ffn_scalar;
 extern const davit_kernel_entry cpu_gather_rows_scalar;
 

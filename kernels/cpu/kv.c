@@ -56,8 +56,8 @@ static void kv_append_run(const davit_call *call, uint32_t phase, uint64_t first
     }
 }
 
-static void kv_append_size(void *self, const davit_call *call, uint64_t n_tokens,
-                           uint64_t n_rows, uint64_t ctx, davit_work *out)
+void cpu_kv_append_size(void *self, const davit_call *call, uint64_t n_tokens,
+                        uint64_t n_rows, uint64_t ctx, davit_work *out)
 {
     (void)self;
     (void)call;
@@ -74,6 +74,6 @@ const davit_kernel_entry cpu_kv_append_scalar = {
     .attr_size = DAVIT_END(davit_none_attr, struct_size),
     .score = 100,
     .check = cpu_check,
-    .size = kv_append_size,
+    .size = cpu_kv_append_size,
     .run = kv_append_run,
 };

@@ -87,6 +87,9 @@ static inline uint8_t *kv_value(const kv_view *kv, uint64_t index, uint64_t h)
     return kv_head(kv, index, h) + elem * kv->elem_bytes;
 }
 
+/* size of kv_append: a task is one token. */
+cpu_size_fn cpu_kv_append_size;
+
 /* Bytes of one block; 0 and a record where the state is not supported. */
 uint64_t cpu_state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                         const davit_sink *sink);

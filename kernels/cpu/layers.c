@@ -4,6 +4,8 @@
 
 #include <davit/help/records.h>
 
+#include "kv.h"
+
 /* tasks of CPU_POINTS values */
 static void points_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
                         uint64_t ctx, davit_work *out)
@@ -17,13 +19,10 @@ static void points_size(void *self, const davit_call *call, uint64_t n_tokens, u
     out->n_tasks[0] = cpu_ceil_div(rows * call->out[0].width, CPU_POINTS);
 }
 
-static int32_t check_no_softplus(void *self, const davit_call *call, const davit_sink *sink)
+int32_t cpu_check_gate(const davit_call *call, uint32_t kind, const davit_sink *sink)
 {
-    const davit_act_attr *a = call->attr;
-    const int32_t status = cpu_check(self, call, sink);
-
-    if (status || a->kind != DAVIT_ACT_SOFTPLUS)
-        return status;
+    if (kind != DAVIT_ACT_SOFTPLUS)
+        return DAVIT_OK;
     return davit_say(sink, DAVIT_E_UNSUPPORTED,
                      &(davit_refusal){
                          .code = DAVIT_R_OP_MISSING,
@@ -31,6 +30,14 @@ static int32_t check_no_softplus(void *self, const davit_call *call, const davit
                          .found = "softplus",
                          .message = "this layer has no softplus",
                      });
+}
+
+static int32_t check_no_softplus(void *self, const davit_call *call, const davit_sink *sink)
+{
+    const davit_act_attr *a = call->attr;
+    const int32_t status = cpu_check(self, call, sink);
+
+    return status ? status : cpu_check_gate(call, a->kind, sink);
 }
 
 #define ENTRY(sym, text, op_, attr_end, cpu_, score_, check_, size_, run_)                \
@@ -69,3 +76,6 @@ ENTRY(cpu_rope_avx2_entry, "rope avx2", DAVIT_OP_ROPE, ROPE_END, CPU_AVX2, 400, 
       cpu_rope_avx2);
 ENTRY(cpu_attn_avx2_entry, "attn avx2", DAVIT_OP_ATTN, DAVIT_END(davit_attn_attr, softcap),
       CPU_AVX2, 400, cpu_check, cpu_attn_size_avx2, cpu_attn_avx2);
+ENTRY(cpu_kv_append_avx2_entry, "kv_append avx2", DAVIT_OP_KV_APPEND,
+      DAVIT_END(davit_none_attr, struct_size), CPU_AVX2, 400, cpu_check, cpu_kv_append_size,
+      cpu_kv_append_avx2);

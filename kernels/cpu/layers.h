@@ -22,6 +22,7 @@ cpu_run_fn cpu_rmsnorm_avx2;
 cpu_run_fn cpu_layernorm_avx2;
 cpu_run_fn cpu_rope_avx2;
 cpu_run_fn cpu_attn_avx2;
+cpu_run_fn cpu_kv_append_avx2;
 cpu_size_fn cpu_attn_size_avx2;
 
 extern const davit_kernel_entry cpu_add_avx2_entry;
@@ -33,6 +34,11 @@ extern const davit_kernel_entry cpu_rmsnorm_avx2_entry;
 extern const davit_kernel_entry cpu_layernorm_avx2_entry;
 extern const davit_kernel_entry cpu_rope_avx2_entry;
 extern const davit_kernel_entry cpu_attn_avx2_entry;
+extern const davit_kernel_entry cpu_kv_append_avx2_entry;
+extern const davit_kernel_entry cpu_moe_ffn_avx2_entry;
+
+/* Errors: DAVIT_E_UNSUPPORTED with a record if @kind is what the layers lack. */
+int32_t cpu_check_gate(const davit_call *call, uint32_t kind, const davit_sink *sink);
 
 /* y[i] = f(g[i]) * u[i], any kind but SOFTPLUS. */
 void cpu_glu_values_avx2(const davit_act_attr *a, const float *g, const float *u, float *y,

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * moe_ffn/1, scalar. Three phases; a task is CPU_LINEAR_ROWS rows of one expert, expanded once
- * for all tokens that chose it.
- *   0: hidden[t, i, r] = f(gate_r . x_t) * (up_r . x_t) for the i-th choice of token t
- *   1: part[t, i, n]   = down_n . hidden[t, i]
- *   2: y[t, n]         = sum_i w[t, i] * part[t, i, n], i ascending; a task is one token
- * Shared scratch: hidden [T, k, I], then part [T, k, N]. Worker scratch: one expanded row. */
+ * moe_ffn/1: phases and tasks (moe.h), and the scalar rows: one at a time, expanded once for
+ * all tokens that chose the expert. */
+#include "moe.h"
+
 #include <davit/help/ref.h>
 
-#include "cpu.h"
 #include "linear.h"
 
-static void moe_ffn_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
-                         uint64_t ctx, davit_work *out)
+void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
+                  uint64_t ctx, davit_work *out)
 {
     const davit_moe_ffn_attr *a = call->attr;
     const uint64_t K = call->weight[0]->n_cols, hidden = call->weight[0]->n_rows;
@@ -20,14 +17,14 @@ static void moe_ffn_size(void *self, const davit_call *call, uint64_t n_tokens, 
     (void)n_rows;
     (void)ctx;
     out->scratch_bytes = n_tokens * a->top_k * (hidden + N) * sizeof(float);
-    out->worker_bytes = (2 * (K > hidden ? K : hidden)) * sizeof(float);
+    out->worker_bytes = CPU_MOE_WORK * (K > hidden ? K : hidden) * sizeof(float);
     out->n_phases = 3;
     out->n_tasks[0] = a->n_experts * cpu_ceil_div(hidden, CPU_LINEAR_ROWS);
     out->n_tasks[1] = a->n_experts * cpu_ceil_div(N, CPU_LINEAR_ROWS);
     out->n_tasks[2] = n_tokens;
 }
 
-/* Was expert @e chosen by any token? Most tasks of a short step end here. */
+/* Most tasks of a short step end here. */
 static int is_used(const davit_call *call, uint64_t e)
 {
     const int32_t *ids = call->in[1].data;
@@ -38,7 +35,7 @@ static int is_used(const davit_call *call, uint64_t e)
     return 0;
 }
 
-/* Rows [r, end) of gate and up of expert @e. @row: two expanded rows. */
+/* @row: two expanded rows. */
 static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t end, float *row)
 {
     const davit_moe_ffn_attr *a = call->attr;
@@ -63,7 +60,6 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     }
 }
 
-/* Rows [n, end) of down of expert @e. */
 static void down_rows(const davit_call *call, uint64_t e, uint64_t n, uint64_t end, float *row)
 {
     const davit_moe_ffn_attr *a = call->attr;
@@ -99,12 +95,11 @@ static void combine(const davit_call *call, uint64_t t)
     }
 }
 
-static void moe_ffn_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                        uint32_t worker, void *queue)
+void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                 float *work, cpu_moe_rows_fn *hidden_of, cpu_moe_rows_fn *down_of)
 {
     const uint64_t n_rows = phase == 0 ? call->weight[0]->n_rows : call->weight[2]->n_rows;
     const uint64_t per_expert = cpu_ceil_div(n_rows, CPU_LINEAR_ROWS);
-    (void)queue;
 
     for (uint64_t i = first; i < first + count; i++) {
         if (phase == 2) {
@@ -113,13 +108,16 @@ static void moe_ffn_run(const davit_call *call, uint32_t phase, uint64_t first, 
         }
         const uint64_t e = i / per_expert, r = i % per_expert * CPU_LINEAR_ROWS;
         const uint64_t end = cpu_min(r + CPU_LINEAR_ROWS, n_rows);
-        if (!is_used(call, e))
-            continue;
-        if (phase == 0)
-            hidden_rows(call, e, r, end, cpu_worker(call, worker));
-        else
-            down_rows(call, e, r, end, cpu_worker(call, worker));
+        if (is_used(call, e))
+            (phase == 0 ? hidden_of : down_of)(call, e, r, end, work);
     }
+}
+
+static void moe_ffn_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                        uint32_t worker, void *queue)
+{
+    (void)queue;
+    cpu_moe_run(call, phase, first, count, cpu_worker(call, worker), hidden_rows, down_rows);
 }
 
 const davit_kernel_entry cpu_moe_ffn_scalar = {
@@ -130,6 +128,6 @@ const davit_kernel_entry cpu_moe_ffn_scalar = {
     .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
     .score = 100,
     .check = cpu_check,
-    .size = moe_ffn_size,
+    .size = cpu_moe_size,
     .run = moe_ffn_run,
 };

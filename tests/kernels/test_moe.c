@@ -6,6 +6,8 @@
 
 #define ROUNDS 12
 #define TOLERANCE 4e-6
+/* Two float32 products in a row with a square (relu2) between them, on terms that cancel. */
+#define TOLERANCE_FFN 3e-5
 
 static const davit_kernels_iface *iface;
 
@@ -69,9 +71,11 @@ static void check_ffn(Rig *rig, const davit_kernel_entry *entry, const float *ex
     const davit_call saved = rig->call;
     g_autofree float *all = NULL;
 
+    if (entry->check(NULL, &rig->call, NULL))
+        return; /* a layer may lack an activation; the scalar entry never does */
     rig_run(rig, entry, (RigSplit){0}, 1);
     all = rig_save(rig, 0);
-    rig_compare(entry->name, all, expected, T, rig->call.out[0].width, TOLERANCE, 0.0);
+    rig_compare(entry->name, all, expected, T, rig->call.out[0].width, TOLERANCE_FFN, 0.0);
     rig_run(rig, entry, (RigSplit){1, true, 3}, 1);
     rig_same(entry->name, rig->call.out[0].data, all, n);
 

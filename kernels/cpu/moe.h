@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * moe_ffn/1 in three phases; a task of the first two is CPU_LINEAR_ROWS rows of one expert.
+ *   0: hidden[t, i, r] = f(gate_r . x_t) * (up_r . x_t) for the i-th choice of token t
+ *   1: part[t, i, n]   = down_n . hidden[t, i]
+ *   2: y[t, n]         = sum_i w[t, i] * part[t, i, n], i ascending; a task is one token
+ * Shared scratch: hidden [T, k, I], then part [T, k, N]. Worker scratch: CPU_MOE_WORK rows.
+ */
+#ifndef DAVIT_CPU_MOE_H
+#define DAVIT_CPU_MOE_H
+
+#include "cpu.h"
+
+#define CPU_MOE_WORK 8 /* rows of the longer of K and I, float32 */
+
+/* Rows [r, end) of expert @e for every token that chose it: of gate and up into hidden, or of
+ * down into part. @work: the worker's scratch. */
+typedef void cpu_moe_rows_fn(const davit_call *call, uint64_t e, uint64_t r, uint64_t end,
+                             float *work);
+
+void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
+                  uint64_t ctx, davit_work *out);
+void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                 float *work, cpu_moe_rows_fn *hidden_of, cpu_moe_rows_fn *down_of);
+
+#endif
