@@ -105,7 +105,8 @@ void davit_help_completion(const char *shell, FILE *to);         /* bash, zsh, f
 
 /* ---- shared steps of commands ---- */
 
-/* (owned) Registry over --plugin-path and the usual places. */
+/* (owned) Registry over --plugin-path and the usual places; NULL after an error, such as a
+ * plugin path that does not exist. */
 DavitRegistry *davit_call_registry(DavitCall *call);
 /* USAGE record + exit code in one. */
 int davit_call_usage(DavitCall *call, const char *subject, const char *message,

@@ -136,6 +136,8 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--out", "--json needs stdout for its document",
                                 "give --out FILE");
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     g_autoptr(DavitCheckpoint) c =
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);
     if (!c)

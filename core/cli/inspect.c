@@ -212,6 +212,8 @@ static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums)
 static int run(DavitCall *call)
 {
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     g_autoptr(DavitCheckpoint) c =
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);
     if (!c)

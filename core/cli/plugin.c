@@ -107,6 +107,8 @@ static void print_files(DavitCall *call, const GPtrArray *files)
 static int list(DavitCall *call)
 {
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     const GPtrArray *components = davit_registry_components(registry);
     const GPtrArray *files = davit_registry_files(registry);
     const GPtrArray *dirs = davit_registry_dirs(registry);
@@ -138,8 +140,6 @@ static int list(DavitCall *call)
         for (guint i = 0; components->len == 0 && i < dirs->len; i++)
             printf("no plugins in %s\n", (const char *)g_ptr_array_index(dirs, i));
     }
-    if (davit_report_failed(call->report))
-        return davit_call_exit(call);
     return davit_call_has(call, "strict") && refused ? DAVIT_EXIT_REFUSED : DAVIT_EXIT_OK;
 }
 

@@ -9,7 +9,10 @@ DavitRegistry *davit_call_registry(DavitCall *call)
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     g_autofree const char **trusted = davit_call_list(call, "trust-dir");
     const DavitRegistryOptions where = {.plugin_paths = paths, .trust_dirs = trusted};
-    return davit_registry_open(&where, call->report);
+    DavitRegistry *registry = davit_registry_open(&where, call->report);
+    if (davit_report_failed(call->report))
+        g_clear_pointer(&registry, davit_registry_free);
+    return registry;
 }
 
 json_t *davit_json_text(const char *text)

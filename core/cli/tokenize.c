@@ -200,6 +200,8 @@ static int run(DavitCall *call)
     if (!file)
         n = strlen(text);
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     g_autoptr(DavitTokenizer) tokenizer = open_tokenizer(call, registry);
     if (!tokenizer)
         return davit_call_exit(call);

@@ -27,6 +27,8 @@ static const struct {
 static int run(DavitCall *call)
 {
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     const uint64_t have = davit_cpu_features();
     json_t *cpu = json_array(), *dirs = json_array();
     for (size_t i = 0; i < G_N_ELEMENTS(features); i++)

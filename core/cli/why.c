@@ -94,6 +94,8 @@ static int run(DavitCall *call)
 {
     json_object_set_new(call->doc, "asked", json_array());
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    if (!registry)
+        return davit_call_exit(call);
     why_format(call, registry);
     g_autoptr(DavitCheckpoint) c =
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);

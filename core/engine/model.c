@@ -33,6 +33,12 @@ static const char *kv_dtype_name(const char *given, DavitReport *report, int32_t
     return NULL;
 }
 
+/* "auto" takes the CPU: no plugin that owns another device ships with this version. */
+static const char *device_name(const char *given)
+{
+    return given && strcmp(given, "auto") == 0 ? NULL : given;
+}
+
 /* A vocabulary larger than the embedding would index past it. */
 static int32_t check_vocab(const davit_model *m, DavitReport *report)
 {
@@ -81,6 +87,8 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
 {
     const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths, .trust_dirs = p->trust_dirs};
     m->registry = davit_registry_open(&where, report);
+    if (davit_report_failed(report))
+        return -1;
     m->checkpoint = davit_checkpoint_open(m->registry, p->model, DAVIT_RUN, report);
     if (!m->checkpoint)
         return -1;
@@ -92,7 +100,7 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
     const DavitPlanOptions plan = {.purposes = DAVIT_RUN,
                                    .activations = (DavitActivations)p->activations,
                                    .layout = (DavitLayoutChoice)p->layout,
-                                   .device = p->device,
+                                   .device = device_name(p->device),
                                    .kv_dtype = kv_dtype_name(p->kv_dtype, report, &status),
                                    .block_tokens = p->block_tokens,
                                    .force_tie = p->tie == 1,
