@@ -66,7 +66,7 @@ static uint64_t hash_pair(const DavitBpe *bpe, uint32_t left, uint32_t right)
     return h ^ h >> 32;
 }
 
-void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merge)
+static void add_merge(DavitBpe *bpe, const DavitMerge *merge)
 {
     uint64_t at = hash_pair(bpe, merge->left, merge->right) & (bpe->n_slots - 1);
 
@@ -74,6 +74,22 @@ void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merge)
            (bpe->merges[at].left != merge->left || bpe->merges[at].right != merge->right))
         at = (at + 1) & (bpe->n_slots - 1);
     bpe->merges[at] = *merge;
+}
+
+void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
+{
+    const size_t ahead =
+        12; /* slots are far apart in memory: fetch before they are needed */
+
+    for (size_t i = 0; i < n; i++) {
+        if (n - i > ahead) {
+            const DavitMerge *next = &merges[i + ahead];
+
+            __builtin_prefetch(&bpe->merges[hash_pair(bpe, next->left, next->right) &
+                                            (bpe->n_slots - 1)]);
+        }
+        add_merge(bpe, &merges[i]);
+    }
 }
 
 const DavitMerge *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)

@@ -52,8 +52,8 @@ void davit_bpe_scratch_clear(DavitBpeScratch *scratch);
 bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges);
 void davit_bpe_clear(DavitBpe *bpe);
 
-/* Add a merge; a pair given twice keeps the last rank. */
-void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merge);
+/* Add @n merges; a pair given twice keeps the last rank. */
+void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 
 /* (borrowed) the merge of two neighbours, or NULL. */
 const DavitMerge *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);

@@ -108,8 +108,8 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
 
     if (!davit_bpe_init(bpe, t->vocab, parts->merges->len))
         return refuse_memory(parts->subject, report);
-    for (guint i = 0; i < parts->merges->len; i++)
-        davit_bpe_add(bpe, &g_array_index(parts->merges, DavitMerge, i));
+    davit_bpe_add(bpe, (const DavitMerge *)(const void *)parts->merges->data,
+                  parts->merges->len);
     bpe->byte_level = t->pretok.byte_level;
     bpe->byte_fallback = parts->byte_fallback;
     bpe->fuse_unk = parts->fuse_unk;

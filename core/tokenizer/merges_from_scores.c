@@ -10,84 +10,102 @@
 
 #include "tokenizer/tokenizer_private.h"
 
-typedef struct Way {
-    DavitMerge merge;
+/* A token and where it stands in the order of merges. */
+typedef struct Ranked {
     float score;
+    uint32_t id;
+} Ranked;
+
+/* One split, kept apart while several tokens have the same score. */
+typedef struct Way {
+    uint32_t left, right, joined;
     uint32_t left_chars, right_chars;
 } Way;
 
-/* Splits of one token: by the ids of the halves. */
-static int by_ids(const void *a, const void *b)
-{
-    const Way *x = a, *y = b;
-
-    if (x->merge.left != y->merge.left)
-        return x->merge.left < y->merge.left ? -1 : 1;
-    return (x->merge.right > y->merge.right) - (x->merge.right < y->merge.right);
-}
-
-/* All: best score, longest left, longest right, and then as found (rank holds the place).
- */
+/* Best score first, then by id. */
 static int by_score(const void *a, const void *b)
 {
-    const Way *x = a, *y = b;
+    const Ranked *x = a, *y = b;
 
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Longest left half, longest right half, then by the token's id. Splits of one token
+ * never tie, their left halves differ. */
+static int by_length(const void *a, const void *b)
+{
+    const Way *x = a, *y = b;
+
     if (x->left_chars != y->left_chars)
         return x->left_chars > y->left_chars ? -1 : 1;
     if (x->right_chars != y->right_chars)
         return x->right_chars > y->right_chars ? -1 : 1;
-    return (x->merge.rank > y->merge.rank) - (x->merge.rank < y->merge.rank);
+    return (x->joined > y->joined) - (x->joined < y->joined);
 }
 
-static void add_ways(const DavitVocab *vocab, int32_t id, float score, GArray *ways)
+/* All splits of token @id into two tokens, the longest left half first. */
+static void add_ways(const DavitVocab *vocab, uint32_t id, GArray *ways)
 {
-    const guint first = ways->len;
-    size_t len, n_chars;
+    size_t len;
     const char *text = davit_vocab_text(vocab, id, &len);
-    uint32_t left_chars = 0, n;
+    uint32_t right_chars = 0, n_chars;
 
-    if (!text)
+    if (!text || len < 2)
         return;
-    n_chars = (size_t)g_utf8_strlen(text, (gssize)len);
-    for (size_t off = 0; off < len; off += n, left_chars++) {
+    n_chars = (uint32_t)g_utf8_strlen(text, (gssize)len);
+    for (size_t off = len; off > 1;) {
+        off = (size_t)davit_ucd_back(text, off);
+        davit_vocab_prefetch(vocab, text + off, len - off);
+        davit_vocab_prefetch(vocab, text, off);
+    }
+    for (size_t off = len; right_chars + 1 < n_chars;) {
         int32_t left, right;
 
-        davit_ucd_decode(text, len, off, &n);
-        if (off == 0)
-            continue;
-        left = davit_vocab_find(vocab, text, off);
-        right = left < 0 ? -1 : davit_vocab_find(vocab, text + off, len - off);
-        if (right >= 0) {
-            const Way way = {{(uint32_t)left, (uint32_t)right, 0, (uint32_t)id},
-                             score,
-                             left_chars,
-                             (uint32_t)n_chars - left_chars};
+        off = (size_t)davit_ucd_back(text, off);
+        right_chars++;
+        right = davit_vocab_find(vocab, text + off, len - off);
+        left = right < 0 ? -1 : davit_vocab_find(vocab, text, off);
+        if (left >= 0) {
+            const Way way = {(uint32_t)left, (uint32_t)right, id, n_chars - right_chars,
+                             right_chars};
             g_array_append_val(ways, way);
         }
     }
-    if (ways->len - first > 1)
-        qsort(&g_array_index(ways, Way, first), ways->len - first, sizeof(Way), by_ids);
 }
 
-int32_t davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores,
-                                     DavitReport *report)
+static void flush_ways(GArray *ways, bool sort, GArray *merges)
 {
+    if (sort && ways->len > 1)
+        qsort(ways->data, ways->len, sizeof(Way), by_length);
+    for (guint i = 0; i < ways->len; i++) {
+        const Way *way = &g_array_index(ways, Way, i);
+        const DavitMerge merge = {way->left, way->right, merges->len, way->joined};
+
+        g_array_append_val(merges, merge);
+    }
+    g_array_set_size(ways, 0);
+}
+
+bool davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores)
+{
+    const size_t n = davit_vocab_n_ids(parts->vocab);
+    g_autofree Ranked *order = g_try_new(Ranked, n);
     g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(Way));
 
-    (void)report;
-    for (size_t id = 0; id < davit_vocab_n_ids(parts->vocab); id++)
-        add_ways(parts->vocab, (int32_t)id, scores[id], ways);
-    for (guint i = 0; i < ways->len; i++)
-        g_array_index(ways, Way, i).merge.rank = i;
-    if (ways->len > 1)
-        qsort(ways->data, ways->len, sizeof(Way), by_score);
-    for (guint i = 0; i < ways->len; i++) {
-        DavitMerge merge = g_array_index(ways, Way, i).merge;
+    if (!order)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        order[i] = (Ranked){scores[i], (uint32_t)i};
+    qsort(order, n, sizeof *order, by_score);
+    for (size_t i = 0; i < n;) {
+        const size_t first = i;
 
-        merge.rank = i;
-        g_array_append_val(parts->merges, merge);
+        do
+            add_ways(parts->vocab, order[i++].id, ways);
+        while (i < n && order[i].score == order[first].score);
+        flush_ways(ways, i - first > 1, parts->merges);
     }
-    return DAVIT_OK;
+    return true;
 }

@@ -58,6 +58,23 @@ static int32_t refuse_merge(DavitTokParts *parts, DavitReport *report, const cha
                              found, message);
 }
 
+/* Id of @text; most lists name the tokens in order, or several splits of one in a row. */
+static int32_t find_joined(const DavitTokParts *parts, const char *text, size_t len)
+{
+    const guint n = parts->merges->len;
+    const uint32_t last =
+        n > 0 ? g_array_index(parts->merges, DavitMerge, n - 1).joined : 0;
+
+    for (uint32_t id = last; n > 0 && id <= last + 1; id++) {
+        size_t other_len;
+        const char *other = davit_vocab_text(parts->vocab, id, &other_len);
+
+        if (other && other_len == len && memcmp(other, text, len) == 0)
+            return (int32_t)id;
+    }
+    return davit_vocab_find(parts->vocab, text, len);
+}
+
 int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
                             const char *right, size_t right_len, DavitReport *report)
 {
@@ -78,7 +95,7 @@ int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_
         joined = g_malloc(len);
     memcpy(joined, left, left_len);
     memcpy(joined + left_len, right, right_len);
-    id = davit_vocab_find(parts->vocab, joined, len);
+    id = find_joined(parts, joined, len);
     merge = (DavitMerge){(uint32_t)l, (uint32_t)r, parts->merges->len, (uint32_t)id};
     if (id < 0)
         refuse_merge(parts, report, joined, len,

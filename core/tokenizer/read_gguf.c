@@ -175,7 +175,9 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
             return invalid(parts, report, "tokenizer.ggml.scores", "numbers", "nan",
                            "a score is not a number");
     }
-    return davit_tok_merges_from_scores(parts, scores, report);
+    if (!davit_tok_merges_from_scores(parts, scores))
+        return invalid(parts, report, "tokenizer.ggml.scores", NULL, NULL, "no memory");
+    return DAVIT_OK;
 }
 
 /* ---- facts ---- */

@@ -21,7 +21,7 @@ static void add_merge(Fixture *f, const char *line, uint32_t rank)
         (uint32_t)davit_vocab_find(f->vocab, halves[1], strlen(halves[1])), rank,
         (uint32_t)davit_vocab_find(f->vocab, joined, strlen(joined))};
 
-    davit_bpe_add(&f->bpe, &merge);
+    davit_bpe_add(&f->bpe, &merge, 1);
 }
 
 static void start(Fixture *f, const char *const *tokens, const char *const *merges)

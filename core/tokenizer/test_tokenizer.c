@@ -201,7 +201,7 @@ static void truncated_file_is_refused(void)
 
     g_assert_true(g_file_get_contents(
         DAVIT_SOURCE_DIR "/tests/golden/tokenizers/added.json", &text, &len, NULL));
-    for (gsize n = 0; n < len - 1; n += 1 + n / 64) {
+    for (gsize n = 1; n < len - 1; n += 1 + n / 64) {
         g_autoptr(DavitReport) report = davit_report_new();
         /* A copy of the exact size, so that a sanitizer sees a read behind it. */
         g_autofree char *part = g_memdup2(text, n);
@@ -291,6 +291,42 @@ static void invalid_text_and_ids_are_safe(void)
     g_assert_false(davit_tokenizer_is_special(tokenizer, -1));
 }
 
+/* Steps of a text of @n bytes that repeats @unit, with a fresh encoder. */
+static uint64_t count_steps(const DavitTokenizer *tokenizer, const char *unit, size_t n)
+{
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(tokenizer);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    DavitIds ids = {0};
+
+    while (text->len < n)
+        g_string_append(text, unit);
+    g_assert_cmpint(davit_encode(encoder, text->str, text->len, 0, &ids, report), ==,
+                    DAVIT_OK);
+    davit_ids_clear(&ids);
+    return davit_encoder_steps(encoder);
+}
+
+static void hostile_text_grows_n_log_n(void)
+{
+    static const char *const names[] = {"llama3", "o200k", "deepseek_v3", "spm_legacy"};
+    static const char *const units[] = {"a", " ", "\n", "=", "\xcc\x80", "1", "'", " a"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_strdup_printf("%s/tests/golden/tokenizers/%s.json",
+                                                DAVIT_SOURCE_DIR, names[i]);
+        g_autoptr(DavitTokenizer) tokenizer = davit_test_load(path);
+
+        for (size_t k = 0; k < G_N_ELEMENTS(units); k++) {
+            const uint64_t one = count_steps(tokenizer, units[k], 1u << 15);
+            const uint64_t two = count_steps(tokenizer, units[k], 1u << 16);
+
+            /* A handful of steps says nothing: the word cache answers. */
+            g_assert_cmpuint(two, <=, one * 9 / 4 + 1000);
+        }
+    }
+}
+
 static void no_plugin_no_tokenizer(void)
 {
     g_autofree char *folder = g_dir_make_tmp("davit-test-XXXXXX", NULL);
@@ -322,6 +358,7 @@ int main(int argc, char **argv)
                     declared_id_is_only_a_warning);
     g_test_add_func("/tokenizer/invalid_text_and_ids_are_safe",
                     invalid_text_and_ids_are_safe);
+    g_test_add_func("/tokenizer/hostile_text_grows_n_log_n", hostile_text_grows_n_log_n);
     g_test_add_func("/tokenizer/no_plugin_no_tokenizer", no_plugin_no_tokenizer);
     return g_test_run();
 }

@@ -85,8 +85,8 @@ int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t 
                                  DavitReport *report);
 
 /* The merge list that Hugging Face's converter makes from a SentencePiece vocabulary: all
- * splits of every token, by falling @scores, then by lengths of the halves. */
-int32_t davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores,
-                                     DavitReport *report);
+ * splits of every token, by falling @scores, then by lengths of the halves. False when
+ * memory is gone. */
+bool davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores);
 
 #endif

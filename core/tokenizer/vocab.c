@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Token table: all texts in one block, an array of {offset, length} by id, and one open
- * hash table of 64-bit slots (upper half of the hash, id + 1).
+ * hash table whose slots repeat the entry, so that a lookup touches two places in memory.
  */
 #include "tokenizer/vocab.h"
 
@@ -16,13 +16,19 @@ typedef struct Entry {
     uint32_t len; /* HOLE = no token */
 } Entry;
 
+typedef struct Slot {
+    uint32_t tag; /* upper half of the hash */
+    uint32_t id;  /* id + 1; 0 = empty */
+    Entry entry;
+} Slot;
+
 struct DavitVocab {
     char *block;
     size_t block_len, block_cap;
     Entry *entries;
     size_t n_ids, entries_cap;
     size_t n_tokens;
-    uint64_t *slots; /* n_slots, a power of two, at most half full; NULL before seal */
+    Slot *slots; /* n_slots, a power of two, at most half full; NULL before seal */
     size_t n_slots;
     uint64_t seed;
 };
@@ -121,23 +127,18 @@ DavitVocabAdd davit_vocab_add(DavitVocab *vocab, int64_t id, const char *text, s
 }
 
 /* Slot that holds @text, or the empty slot where it belongs. */
-static uint64_t *find_slot(const DavitVocab *vocab, const char *text, size_t len,
-                           uint64_t hash)
+static Slot *find_slot(const DavitVocab *vocab, const char *text, size_t len,
+                       uint64_t hash)
 {
-    const uint64_t tag = hash & 0xffffffff00000000ull;
+    const uint32_t tag = (uint32_t)(hash >> 32);
     size_t at = hash & (vocab->n_slots - 1);
 
     for (;; at = (at + 1) & (vocab->n_slots - 1)) {
-        const uint64_t slot = vocab->slots[at];
-        const Entry *entry;
+        Slot *slot = &vocab->slots[at];
 
-        if (slot == 0)
-            return &vocab->slots[at];
-        if ((slot & 0xffffffff00000000ull) != tag)
-            continue;
-        entry = &vocab->entries[(uint32_t)slot - 1];
-        if (entry->len == len && memcmp(vocab->block + entry->off, text, len) == 0)
-            return &vocab->slots[at];
+        if (slot->id == 0 || (slot->tag == tag && slot->entry.len == len &&
+                              memcmp(vocab->block + slot->entry.off, text, len) == 0))
+            return slot;
     }
 }
 
@@ -147,22 +148,23 @@ int32_t davit_vocab_seal(DavitVocab *vocab)
 
     while (n_slots < 2 * vocab->n_tokens)
         n_slots *= 2;
-    vocab->slots = g_try_new0(uint64_t, n_slots);
+    vocab->slots = g_try_new0(Slot, n_slots);
     if (!vocab->slots)
         return -2;
     vocab->n_slots = n_slots;
     for (size_t id = 0; id < vocab->n_ids; id++) {
         const Entry *entry = &vocab->entries[id];
         const char *text = vocab->block + entry->off;
-        uint64_t hash, *slot;
+        uint64_t hash;
+        Slot *slot;
 
         if (entry->len == HOLE)
             continue;
         hash = davit_hash_bytes(text, entry->len, vocab->seed);
         slot = find_slot(vocab, text, entry->len, hash);
-        if (*slot != 0)
+        if (slot->id != 0)
             return (int32_t)id;
-        *slot = (hash & 0xffffffff00000000ull) | (id + 1);
+        *slot = (Slot){(uint32_t)(hash >> 32), (uint32_t)id + 1, *entry};
     }
     return -1;
 }
@@ -188,7 +190,13 @@ const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_le
 int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len)
 {
     const uint64_t hash = davit_hash_bytes(text, len, vocab->seed);
-    const uint64_t slot = *find_slot(vocab, text, len, hash);
 
-    return (int32_t)(uint32_t)slot - 1;
+    return (int32_t)find_slot(vocab, text, len, hash)->id - 1;
+}
+
+void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len)
+{
+    const uint64_t hash = davit_hash_bytes(text, len, vocab->seed);
+
+    __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
 }

@@ -41,6 +41,9 @@ const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_le
 /* Id of a token of the model, -1 = none. */
 int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len);
 
+/* Start fetching what davit_vocab_find(@text) will look at first. Only speed. */
+void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len);
+
 /* 64-bit hash of @len bytes; @seed keeps file authors from choosing collisions. */
 uint64_t davit_hash_bytes(const char *bytes, size_t len, uint64_t seed);
 
