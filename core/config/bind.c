@@ -10,6 +10,7 @@ static void symbol_free(void *data)
     DavitSymbol *symbol = data;
 
     g_free(symbol->key);
+    g_free(symbol->subject);
     g_strfreev(symbol->words);
     g_free(symbol->ints);
     g_free(symbol->nums);
@@ -26,7 +27,8 @@ static void rope_free(void *data)
     g_free(rope);
 }
 
-static davit_config *config_new(const DavitSettings *settings, const davit_arch_iface *arch)
+static davit_config *config_new(const DavitSettings *settings,
+                                const davit_arch_iface *arch)
 {
     davit_config *config = g_new0(davit_config, 1);
 
@@ -37,6 +39,7 @@ static davit_config *config_new(const DavitSettings *settings, const davit_arch_
     config->ropes = g_ptr_array_new_with_free_func(rope_free);
     config->strings = g_string_chunk_new(256);
     config->rope_seen = g_new0(int, 1);
+    config->scratch = davit_report_new();
     config->mistakes = davit_report_new();
     return config;
 }
@@ -50,6 +53,7 @@ void davit_config_free(davit_config *config)
     g_ptr_array_unref(config->ropes);
     g_string_chunk_free(config->strings);
     g_free(config->rope_seen);
+    davit_report_free(config->scratch);
     davit_report_free(config->mistakes);
     g_free(config);
 }
@@ -74,27 +78,28 @@ static int32_t take_layers(davit_config *config, DavitReport *report)
     if (symbol->ints[0] < 1 || symbol->ints[0] > DAVIT_MAX_LAYERS) {
         symbol->failed = true;
         return davit_report_add(
-            report,
-            &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
-                            .status = DAVIT_E_LIMIT,
-                            .stage = "config",
-                            .subject = davit_config_subject(config, symbol->key, report),
-                            .expected = "1 to 65536 layers",
-                            .found = davit_report_text(report, "%" G_GINT64_FORMAT, symbol->ints[0]),
-                            .message = "number of layers is out of bounds"});
+            report, &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
+                                    .status = DAVIT_E_LIMIT,
+                                    .stage = "config",
+                                    .subject = symbol->subject,
+                                    .expected = "1 to 65536 layers",
+                                    .found = davit_report_text(
+                                        report, "%" G_GINT64_FORMAT, symbol->ints[0]),
+                                    .message = "number of layers is out of bounds"});
     }
     config->n_layers = symbol->ints[0];
     return DAVIT_OK;
 }
 
-davit_config *davit_config_bind(const DavitSettings *settings, const davit_arch_iface *arch,
-                                DavitReport *report)
+davit_config *davit_config_bind(const DavitSettings *settings,
+                                const davit_arch_iface *arch, DavitReport *report)
 {
     g_autoptr(davit_config) config = config_new(settings, arch);
     const char *at = (const char *)arch->config;
     bool ok = true;
 
-    /* The author's rows may be longer than ours (later fields), or shorter: read ours only. */
+    /* The author's rows may be longer than ours (later fields), or shorter: read ours
+     * only. */
     for (;; at += arch->config_stride) {
         davit_config_row row = {0};
 
@@ -133,21 +138,24 @@ void davit_config_report_assumed(const davit_config *config, DavitReport *report
 {
     for (guint i = 0; i < config->symbols->len; i++) {
         const DavitSymbol *symbol = g_ptr_array_index(config->symbols, i);
-        const char *spellings = config->settings->keys ? symbol->row.gguf : symbol->row.json;
+        const char *spellings =
+            config->settings->keys ? symbol->row.gguf : symbol->row.json;
         g_autofree char *text = NULL;
 
-        /* Null states that the value is to be derived; what a file cannot hold is no hole. */
+        /* Null states that the value is to be derived; what a file cannot hold is no
+         * hole. */
         if (symbol->given || symbol->is_null || !spellings)
             continue;
         text = symbol_text(symbol);
         davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
-                                    .stage = "config",
-                                    .subject = davit_config_subject(config, symbol->key, report),
-                                    .expected = text,
-                                    .found = "nothing",
-                                    .message = "the file does not state this; the default of "
-                                               "the model class was taken"});
+            report,
+            &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                            .stage = "config",
+                            .subject = symbol->subject,
+                            .expected = text,
+                            .found = "nothing",
+                            .message = "the file does not state this; the default of "
+                                       "the model class was taken"});
     }
 }
 

@@ -21,16 +21,17 @@ typedef struct DavitSymbol {
     davit_config_row row; /* copy; strings borrowed from the plugin */
     DavitSymbolType type;
     bool per_layer;
-    bool given;   /* the file states a value that is not null */
-    bool is_null; /* the file states null */
-    bool failed;  /* refused; a record says why */
-    char *key;    /* (owned) spelling that was found, or the first one */
-    char **words; /* (owned) STR: the bound list, or NULL */
-    size_t n;     /* 1, or the layers */
-    int64_t *ints;  /* INT BOOL LAYERS, STR with a list: index in it; NULL otherwise */
-    double *nums;   /* FLOAT */
+    bool given;    /* the file states a value that is not null */
+    bool is_null;  /* the file states null */
+    bool failed;   /* refused; a record says why */
+    char *key;     /* (owned) spelling that was found, or the first one */
+    char *subject; /* (owned) "config.json: head_dim", for records */
+    char **words;  /* (owned) STR: the bound list, or NULL */
+    size_t n;      /* 1, or the layers */
+    int64_t *ints; /* INT BOOL LAYERS, STR with a list: index in it; NULL otherwise */
+    double *nums;  /* FLOAT */
     const char **texts; /* STR; (borrowed from settings or config->strings) */
-    int seen; /* atomic: somebody read it */
+    int seen;           /* atomic: somebody read it */
 } DavitSymbol;
 
 typedef struct DavitRope {
@@ -46,18 +47,20 @@ struct davit_config {
     GHashTable *by_name;           /* row.sym -> DavitSymbol (borrowed from symbols) */
     GPtrArray *ropes;              /* (owned) DavitRope */
     GStringChunk *strings;
-    int64_t n_layers;              /* symbol L, 0 = not bound yet */
-    bool echo;   /* an expression met a symbol that was refused: its failure is no news */
-    int *rope_seen; /* atomic, (owned): somebody read a rope */
-    DavitReport *mistakes; /* (owned) of plugins that read what their table does not have */
+    int64_t n_layers; /* symbol L, 0 = not bound yet */
+    bool echo; /* an expression met a symbol that was refused: its failure is no news */
+    int *rope_seen;       /* atomic, (owned): somebody read a rope */
+    DavitReport *scratch; /* (owned) of one expression */
+    DavitReport
+        *mistakes; /* (owned) of plugins that read what their table does not have */
 };
 
 /* NULL if there is none. Does not count as read. */
 DavitSymbol *davit_config_symbol(const davit_config *config, const char *sym);
 void davit_symbol_mark(const DavitSymbol *symbol);
 
-/* Evaluate one row into a new symbol and add it. Returns a status; the symbol is added, as
- * failed, in either case. */
+/* Evaluate one row into a new symbol and add it. Returns a status; the symbol is added,
+ * as failed, in either case. */
 int32_t davit_config_bind_row(davit_config *config, const davit_config_row *row,
                               DavitReport *report);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Recursive-descent evaluation of integer expressions. One pass, no tree: the value is
- * computed while the text is read. The right side of && and || that cannot matter is still
- * read and its symbols still looked up, but its arithmetic is not judged. */
+ * computed while the text is read. The right side of && and || that cannot matter is
+ * still read and its symbols still looked up, but its arithmetic is not judged. */
 #include "config/expr.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ typedef struct Parser {
     bool live;      /* false: inside a branch that cannot matter */
 } Parser;
 
-/* Binary operators: precedence ascending, all left-associative. Longer spellings first. */
+/* Binary operators: precedence ascending, all left-associative. Longer spellings first.
+ */
 typedef enum Op {
     OP_OR,
     OP_AND,
@@ -52,14 +53,13 @@ static const struct {
 static int64_t fail(Parser *p, uint32_t code, const char *expected, const char *message)
 {
     if (p->status == DAVIT_OK)
-        p->status = davit_report_add(
-            p->report, &(DavitFinding){.code = code,
-                                       .status = DAVIT_E_CORRUPT,
-                                       .stage = "config",
-                                       .subject = p->subject,
-                                       .expected = expected,
-                                       .found = p->text,
-                                       .message = message});
+        p->status = davit_report_add(p->report, &(DavitFinding){.code = code,
+                                                                .status = DAVIT_E_CORRUPT,
+                                                                .stage = "config",
+                                                                .subject = p->subject,
+                                                                .expected = expected,
+                                                                .found = p->text,
+                                                                .message = message});
     return 0;
 }
 
@@ -96,10 +96,11 @@ static int64_t divide(Parser *p, int64_t a, int64_t b)
     if (b == -1 && a == INT64_MIN)
         return fail(p, DAVIT_R_CONFIG_INVALID, "a value within 64 bits", "overflow");
     if (a % b != 0)
-        return fail(p, DAVIT_R_CONFIG_INVALID,
-                    davit_report_text(p->report, "%" G_GINT64_FORMAT
-                                      " divisible by %" G_GINT64_FORMAT, a, b),
-                    "division leaves a remainder");
+        return fail(
+            p, DAVIT_R_CONFIG_INVALID,
+            davit_report_text(
+                p->report, "%" G_GINT64_FORMAT " divisible by %" G_GINT64_FORMAT, a, b),
+            "division leaves a remainder");
     return a / b;
 }
 
@@ -197,7 +198,8 @@ static int64_t parse_integer(Parser *p)
     for (; *p->at >= '0' && *p->at <= '9'; p->at++)
         if (__builtin_mul_overflow(v, (int64_t)10, &v) ||
             __builtin_add_overflow(v, (int64_t)(*p->at - '0'), &v))
-            return fail(p, DAVIT_R_CONFIG_INVALID, "an integer within 64 bits", "overflow");
+            return fail(p, DAVIT_R_CONFIG_INVALID, "an integer within 64 bits",
+                        "overflow");
     if (is_name_byte(*p->at, false) || *p->at == '.')
         return fail(p, DAVIT_R_CONFIG_INVALID, "an integer", "expression does not parse");
     return v;
@@ -220,21 +222,23 @@ static int64_t parse_name(Parser *p, int depth)
     if (!take(p, "(")) {
         if (!p->scope->lookup(p->scope->ctx, name, &v))
             return fail(p, DAVIT_R_CONFIG_INVALID,
-                        davit_report_text(p->report, "a symbol with an integer value, not %s",
-                                          name),
+                        davit_report_text(p->report,
+                                          "a symbol with an integer value, not %s", name),
                         "no such symbol in the architecture's table");
         return v;
     }
     arg[0] = parse_binary(p, 1, depth + 1);
     if (!take(p, ","))
-        return fail(p, DAVIT_R_CONFIG_INVALID, "two arguments", "expression does not parse");
+        return fail(p, DAVIT_R_CONFIG_INVALID, "two arguments",
+                    "expression does not parse");
     arg[1] = parse_binary(p, 1, depth + 1);
     if (!take(p, ")"))
         return fail(p, DAVIT_R_CONFIG_INVALID, ")", "expression does not parse");
     return call(p, name, arg);
 }
 
-static int64_t parse_unary(Parser *p, int depth) /* NOLINT(misc-no-recursion): depth-bounded */
+static int64_t parse_unary(Parser *p,
+                           int depth) /* NOLINT(misc-no-recursion): depth-bounded */
 {
     int64_t v = 0;
 
@@ -349,6 +353,7 @@ int32_t davit_expr_list(const char *text, const DavitScope *scope, const char *s
             out[n++] = v;
     } while (p.status == DAVIT_OK && take(&p, ","));
     if (p.status == DAVIT_OK && *p.at != '\0')
-        fail(&p, DAVIT_R_CONFIG_INVALID, "an operator or the end", "expression does not parse");
+        fail(&p, DAVIT_R_CONFIG_INVALID, "an operator or the end",
+             "expression does not parse");
     return p.status == DAVIT_OK ? n : p.status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rotary embedding settings: the one reader of every spelling. Old and new config.json, flat
- * or by layer type, and GGUF keys all become one dictionary in the spelling of
+ * Rotary embedding settings: the one reader of every spelling. Old and new config.json,
+ * flat or by layer type, and GGUF keys all become one dictionary in the spelling of
  * transformers 5, which is then read into a davit_rope_spec. What the numbers do is in
  * sdk/src/arch/rope.c. */
 #include "config/bind_private.h"
@@ -17,21 +17,32 @@ static const struct {
     const char *name;
     uint32_t type;
 } type_names[] = {
-    {"default", DAVIT_ROPE_DEFAULT},   {"none", DAVIT_ROPE_DEFAULT}, /* GGUF: no scaling */
+    {"default", DAVIT_ROPE_DEFAULT},
+    {"none", DAVIT_ROPE_DEFAULT},  /* GGUF: no scaling */
     {"mrope", DAVIT_ROPE_DEFAULT}, /* text positions are equal on all axes */
-    {"linear", DAVIT_ROPE_LINEAR},     {"dynamic", DAVIT_ROPE_DYNAMIC},
-    {"yarn", DAVIT_ROPE_YARN},         {"deepseek_yarn", DAVIT_ROPE_YARN},
-    {"llama3", DAVIT_ROPE_LLAMA3},     {"llama3.1", DAVIT_ROPE_LLAMA3},
-    {"longrope", DAVIT_ROPE_LONGROPE}, {"su", DAVIT_ROPE_LONGROPE},
+    {"linear", DAVIT_ROPE_LINEAR},
+    {"dynamic", DAVIT_ROPE_DYNAMIC},
+    {"yarn", DAVIT_ROPE_YARN},
+    {"deepseek_yarn", DAVIT_ROPE_YARN},
+    {"llama3", DAVIT_ROPE_LLAMA3},
+    {"llama3.1", DAVIT_ROPE_LLAMA3},
+    {"longrope", DAVIT_ROPE_LONGROPE},
+    {"su", DAVIT_ROPE_LONGROPE},
     {"proportional", DAVIT_ROPE_PROPORTIONAL},
 };
 
 /* Keys that are read here, or that change nothing for text. */
 static const char *const known_keys[] = {
-    "rope_type", "type", "rope_theta", "partial_rotary_factor", "factor",
-    "original_max_position_embeddings", "attention_factor", "mscale", "mscale_all_dim",
-    "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor", "truncate",
-    "short_factor", "long_factor", "mrope_section", "mrope_interleaved", "finetuned",
+    "rope_type",        "type",
+    "rope_theta",       "partial_rotary_factor",
+    "factor",           "original_max_position_embeddings",
+    "attention_factor", "mscale",
+    "mscale_all_dim",   "beta_fast",
+    "beta_slow",        "low_freq_factor",
+    "high_freq_factor", "truncate",
+    "short_factor",     "long_factor",
+    "mrope_section",    "mrope_interleaved",
+    "finetuned",
 };
 /* Keys that mean other math than any type above. */
 static const char *const other_math[] = {"alpha", "llama_4_scaling_beta", "short_mscale",
@@ -44,16 +55,17 @@ typedef struct Reader {
     const char *layer_type; /* "" = flat */
     double theta;           /* default of this layer type */
     DavitReport *report;
-    int32_t status;         /* first failure; all are reported */
+    int32_t status; /* first failure; all are reported */
 } Reader;
 
 static void refuse(Reader *r, uint32_t code, const char *key, const char *expected,
                    const char *found, const char *message)
 {
-    const char *subject = davit_report_text(r->report, "%s: rope%s%s %s",
-                                            r->config->settings->subject,
-                                            *r->layer_type ? " of " : "", r->layer_type, key);
-    int32_t status = code == DAVIT_R_CONFIG_UNSUPPORTED ? DAVIT_E_UNSUPPORTED : DAVIT_E_CORRUPT;
+    const char *subject =
+        davit_report_text(r->report, "%s: rope%s%s %s", r->config->settings->subject,
+                          *r->layer_type ? " of " : "", r->layer_type, key);
+    int32_t status =
+        code == DAVIT_R_CONFIG_UNSUPPORTED ? DAVIT_E_UNSUPPORTED : DAVIT_E_CORRUPT;
 
     status = davit_report_add(r->report, &(DavitFinding){.code = code,
                                                          .status = status,
@@ -88,7 +100,8 @@ static double number(Reader *r, const char *key, double otherwise)
         return otherwise;
     found = davit_tree_text(value);
     if (!davit_tree_number(value, &v)) {
-        refuse(r, DAVIT_R_CONFIG_INVALID, key, "a number", found, "setting has a wrong type");
+        refuse(r, DAVIT_R_CONFIG_INVALID, key, "a number", found,
+               "setting has a wrong type");
         return otherwise;
     }
     if (!isfinite(v)) {
@@ -118,8 +131,9 @@ static double required(Reader *r, const char *key, const char *type)
 
     if (!isnan(v))
         return v;
-    refuse(r, DAVIT_R_CONFIG_MISSING, key, davit_report_text(r->report, "a number for %s", type),
-           "nothing", "this type of rotary embedding needs the setting");
+    refuse(r, DAVIT_R_CONFIG_MISSING, key,
+           davit_report_text(r->report, "a number for %s", type), "nothing",
+           "this type of rotary embedding needs the setting");
     return 1;
 }
 
@@ -149,8 +163,9 @@ static const char *read_type(Reader *r, davit_rope_spec *spec)
                                          .subject = "rope_type",
                                          .expected = old_type,
                                          .found = rope_type,
-                                         .message = "type and rope_type disagree; rope_type was "
-                                                    "taken"});
+                                         .message =
+                                             "type and rope_type disagree; rope_type was "
+                                             "taken"});
     if (type < 0) {
         refuse(r, DAVIT_R_CONFIG_UNSUPPORTED, "rope_type",
                "default, linear, dynamic, yarn, llama3, longrope or proportional", name,
@@ -166,8 +181,7 @@ static void check_keys(Reader *r)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)r->dict, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)r->dict, key, value) {
         g_autofree char *found = davit_tree_text(value);
         bool known = json_is_null(value) || json_is_object(value);
         bool other = false;
@@ -177,17 +191,19 @@ static void check_keys(Reader *r)
         for (size_t i = 0; i < G_N_ELEMENTS(other_math) && !known; i++)
             other |= strcmp(key, other_math[i]) == 0;
         if (other)
-            refuse(r, DAVIT_R_CONFIG_UNSUPPORTED, key, "no such key", found,
-                   "the key changes the rotary embedding in a way that is not known here");
+            refuse(
+                r, DAVIT_R_CONFIG_UNSUPPORTED, key, "no such key", found,
+                "the key changes the rotary embedding in a way that is not known here");
         else if (!known)
-            davit_report_add(r->report,
-                             &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
-                                             .severity = DAVIT_WARNING,
-                                             .stage = "config",
-                                             .subject = davit_report_text(r->report, "rope %s", key),
-                                             .found = found,
-                                             .message = "unknown key beside the rotary "
-                                                        "embedding's settings; not used"});
+            davit_report_add(
+                r->report,
+                &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                .severity = DAVIT_WARNING,
+                                .stage = "config",
+                                .subject = davit_report_text(r->report, "rope %s", key),
+                                .found = found,
+                                .message = "unknown key beside the rotary "
+                                           "embedding's settings; not used"});
     }
 }
 
@@ -199,7 +215,8 @@ static void read_factors(Reader *r, DavitRope *rope)
     double half = floor(symbol_number(r->config, "hd", 0) * rope->spec.partial) / 2;
     size_t n = json_array_size(json_object_get(r->dict, keys[0]));
 
-    if (n == 0 || n > MAX_FACTORS || n != json_array_size(json_object_get(r->dict, keys[1])) ||
+    if (n == 0 || n > MAX_FACTORS ||
+        n != json_array_size(json_object_get(r->dict, keys[1])) ||
         (half > 0 && (double)n != ceil(half))) {
         refuse(r, DAVIT_R_CONFIG_INVALID, "short_factor and long_factor",
                davit_report_text(r->report, "two lists of %.0f numbers", ceil(half)),
@@ -215,8 +232,8 @@ static void read_factors(Reader *r, DavitRope *rope)
         if (davit_tree_number(item, &rope->factors[i]) && isfinite(rope->factors[i]) &&
             rope->factors[i] > 0)
             continue;
-        refuse(r, DAVIT_R_CONFIG_INVALID, keys[i / n], "finite numbers above 0", "another value",
-               "longrope factors are divisors");
+        refuse(r, DAVIT_R_CONFIG_INVALID, keys[i / n], "finite numbers above 0",
+               "another value", "longrope factors are divisors");
         return;
     }
     rope->spec.n_factors = (uint32_t)n;
@@ -235,7 +252,8 @@ static void read_original(Reader *r, davit_rope_spec *spec)
     if (*r->layer_type == '\0' && json_is_number(top) && json_number_value(top) > 0)
         spec->original_max = json_number_value(top);
     if (spec->type >= DAVIT_ROPE_DYNAMIC && spec->type <= DAVIT_ROPE_LONGROPE &&
-        !(spec->original_max > 0 && (spec->type != DAVIT_ROPE_DYNAMIC || spec->max_positions > 0)))
+        !(spec->original_max > 0 &&
+          (spec->type != DAVIT_ROPE_DYNAMIC || spec->max_positions > 0)))
         refuse(r, DAVIT_R_CONFIG_MISSING, key, "a number above 0", "nothing",
                "this type of rotary embedding needs the setting");
 }
@@ -254,7 +272,8 @@ static void read_partial(Reader *r, davit_rope_spec *spec)
                "this architecture plugin rotates whole heads");
     if (!(spec->partial > 0 && spec->partial <= 1))
         refuse(r, DAVIT_R_CONFIG_INVALID, "partial_rotary_factor", "above 0, at most 1",
-               davit_report_text(r->report, "%.9g", spec->partial), "setting is outside its range");
+               davit_report_text(r->report, "%.9g", spec->partial),
+               "setting is outside its range");
 }
 
 static void read_scaling(Reader *r, DavitRope *rope, const char *type_name)
@@ -267,9 +286,10 @@ static void read_scaling(Reader *r, DavitRope *rope, const char *type_name)
         spec->type == DAVIT_ROPE_LLAMA3)
         spec->factor = required(r, "factor", type_name);
     else if (spec->type == DAVIT_ROPE_YARN || spec->type == DAVIT_ROPE_LONGROPE)
-        spec->factor = positive(r, "factor", spec->max_positions > 0 && spec->original_max > 0
-                                                 ? spec->max_positions / spec->original_max
-                                                 : 1);
+        spec->factor = positive(r, "factor",
+                                spec->max_positions > 0 && spec->original_max > 0
+                                    ? spec->max_positions / spec->original_max
+                                    : 1);
     else if (spec->type == DAVIT_ROPE_PROPORTIONAL)
         spec->factor = positive(r, "factor", 1);
     if (spec->type == DAVIT_ROPE_LLAMA3) {
@@ -315,7 +335,8 @@ static int32_t add_rope(davit_config *config, const char *layer_type, const json
     rope->spec.theta = positive(&r, "rope_theta", theta);
     if (rope->spec.theta <= 1)
         refuse(&r, DAVIT_R_CONFIG_INVALID, "rope_theta", "a number above 1",
-               davit_report_text(report, "%.9g", rope->spec.theta), "setting is outside its range");
+               davit_report_text(report, "%.9g", rope->spec.theta),
+               "setting is outside its range");
     read_partial(&r, &rope->spec);
     read_original(&r, &rope->spec);
     read_scaling(&r, rope, type_name);
@@ -364,10 +385,10 @@ static json_t *gguf_dict(const davit_config *config)
     if (gguf_key(config, "scale_linear") && !gguf_key(config, "scaling.type"))
         json_object_set_new(dict, "rope_type", json_string("linear"));
     if (json_is_number(attn))
-        json_object_set_new(
-            dict, "attention_factor",
-            davit_tree_real(json_number_value(attn) *
-                            yarn_mscale(json_number_value(json_object_get(dict, "factor")))));
+        json_object_set_new(dict, "attention_factor",
+                            davit_tree_real(json_number_value(attn) *
+                                            yarn_mscale(json_number_value(
+                                                json_object_get(dict, "factor")))));
     if (json_is_integer(count) && hd > 0)
         json_object_set_new(dict, "partial_rotary_factor",
                             davit_tree_real(json_number_value(count) / hd));
@@ -386,8 +407,7 @@ static bool is_nested(const json_t *dict)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)dict, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)dict, key, value) {
         if (is_layer_type(key) && (json_is_object(value) || json_is_null(value)))
             return true;
     }
@@ -429,8 +449,7 @@ static int32_t bind_nested(davit_config *config, const json_t *dict, double thet
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)dict, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)dict, key, value) {
         bool sliding = strcmp(key, "sliding_attention") == 0;
         int32_t s;
 
@@ -438,7 +457,8 @@ static int32_t bind_nested(davit_config *config, const json_t *dict, double thet
             continue;
         first = first ? first : value;
         s = add_rope(config, key, value,
-                     sliding && local ? symbol_number(config, "theta_local", theta) : theta,
+                     sliding && local ? symbol_number(config, "theta_local", theta)
+                                      : theta,
                      report);
         status = status == DAVIT_OK ? s : status;
     }
@@ -466,7 +486,8 @@ int32_t davit_config_bind_rope(davit_config *config, DavitReport *report)
         status = bind_nested(config, dict, theta->nums[0], report);
     else
         status = add_rope(config, "", dict, theta->nums[0], report);
-    if (status == DAVIT_OK && local && !json_is_object(json_object_get(dict, "sliding_attention")))
+    if (status == DAVIT_OK && local &&
+        !json_is_object(json_object_get(dict, "sliding_attention")))
         status = add_rope(config, "sliding_attention", NULL, local->nums[0], report);
     json_decref(dict);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One row of a config table: find the value under its spellings, or the default that holds
- * for this model, convert it, check its bound. */
+ * One row of a config table: find the value under its spellings, or the default that
+ * holds for this model, convert it, check its bound. */
 #include "config/bind_private.h"
 
 #include <math.h>
@@ -15,21 +15,20 @@ const char *davit_config_subject(const davit_config *config, const char *key,
     return davit_report_text(report, "%s: %s", config->settings->subject, key);
 }
 
-static int32_t refuse(const davit_config *config, DavitSymbol *symbol, uint32_t code,
-                      const char *expected, const char *found, const char *message,
-                      DavitReport *report)
+static int32_t refuse(DavitSymbol *symbol, uint32_t code, const char *expected,
+                      const char *found, const char *message, DavitReport *report)
 {
-    int32_t status = code == DAVIT_R_CONFIG_UNSUPPORTED ? DAVIT_E_UNSUPPORTED : DAVIT_E_CORRUPT;
+    int32_t status =
+        code == DAVIT_R_CONFIG_UNSUPPORTED ? DAVIT_E_UNSUPPORTED : DAVIT_E_CORRUPT;
 
     symbol->failed = true;
-    return davit_report_add(
-        report, &(DavitFinding){.code = code,
-                                .status = status,
-                                .stage = "config",
-                                .subject = davit_config_subject(config, symbol->key, report),
-                                .expected = expected,
-                                .found = found,
-                                .message = message});
+    return davit_report_add(report, &(DavitFinding){.code = code,
+                                                    .status = status,
+                                                    .stage = "config",
+                                                    .subject = symbol->subject,
+                                                    .expected = expected,
+                                                    .found = found,
+                                                    .message = message});
 }
 
 /* ---- scope of a table's own expressions ---- */
@@ -65,18 +64,16 @@ static bool lookup(void *ctx, const char *sym, int64_t *out)
 static int32_t evaluate(davit_config *config, const DavitSymbol *symbol, const char *text,
                         int64_t layer, int64_t *out, DavitReport *report)
 {
-    g_autoptr(DavitReport) own = davit_report_new();
     RowScope ctx = {config, symbol->per_layer ? layer : -1};
     DavitScope scope = {lookup, &ctx};
     int32_t status;
 
     config->echo = false;
-    status = davit_expr_eval(text, &scope,
-                             davit_report_text(own, "config table: %s", symbol->row.sym), out, own);
-    if (config->echo)
-        return DAVIT_E_CORRUPT;
-    davit_report_append(report, own);
-    return status;
+    status = davit_expr_eval(text, &scope, symbol->subject, out, config->scratch);
+    if (status != DAVIT_OK && !config->echo)
+        davit_report_append(report, config->scratch);
+    davit_report_truncate(config->scratch, 0);
+    return config->echo ? DAVIT_E_CORRUPT : status;
 }
 
 /* ---- class defaults ---- */
@@ -101,7 +98,8 @@ static char *next_item(const char **at)
     return item;
 }
 
-/* The value of "name:value" in @text, or of the item without a name when @name is NULL. */
+/* The value of "name:value" in @text, or of the item without a name when @name is NULL.
+ */
 static char *find_item(const char *text, const char *name)
 {
     for (const char *at = text; at;) {
@@ -161,8 +159,8 @@ static const char *type_text(const DavitSymbol *symbol)
 }
 
 /* Word of the bound list, or any word when there is none. */
-static int32_t set_word(const davit_config *config, DavitSymbol *symbol, size_t at,
-                        const char *word, DavitReport *report)
+static int32_t set_word(DavitSymbol *symbol, size_t at, const char *word,
+                        DavitReport *report)
 {
     symbol->texts[at] = word;
     for (size_t i = 0; symbol->words && symbol->words[i]; i++)
@@ -173,22 +171,23 @@ static int32_t set_word(const davit_config *config, DavitSymbol *symbol, size_t 
         }
     if (!symbol->words)
         return DAVIT_OK;
-    return refuse(config, symbol, DAVIT_R_CONFIG_UNSUPPORTED, symbol->row.bound, word,
-                  "the setting asks for something that this architecture plugin does not know",
-                  report);
+    return refuse(
+        symbol, DAVIT_R_CONFIG_UNSUPPORTED, symbol->row.bound, word,
+        "the setting asks for something that this architecture plugin does not know",
+        report);
 }
 
-static int32_t set_index(const davit_config *config, DavitSymbol *symbol, size_t at,
-                         int64_t index, DavitReport *report)
+static int32_t set_index(DavitSymbol *symbol, size_t at, int64_t index,
+                         DavitReport *report)
 {
     size_t n = symbol->words ? g_strv_length(symbol->words) : 0;
 
     if (index < 0 || (uint64_t)index >= n)
-        return refuse(config, symbol, DAVIT_R_CONFIG_UNSUPPORTED,
+        return refuse(symbol, DAVIT_R_CONFIG_UNSUPPORTED,
                       davit_report_text(report, "an index below %zu", n),
                       davit_report_text(report, "%" G_GINT64_FORMAT, index),
                       "index is outside the list of known values", report);
-    return set_word(config, symbol, at, symbol->words[index], report);
+    return set_word(symbol, at, symbol->words[index], report);
 }
 
 /* An integer however it is written: 2, 2.0; in a GGUF also true. */
@@ -216,14 +215,15 @@ static int32_t set_value(const davit_config *config, DavitSymbol *symbol, size_t
     g_autofree char *found = NULL;
 
     if (symbol->type == DAVIT_SYMBOL_STR && json_is_string(value))
-        return set_word(config, symbol, at, json_string_value(value), report);
+        return set_word(symbol, at, json_string_value(value), report);
     if (symbol->type == DAVIT_SYMBOL_STR && whole && config->settings->keys)
-        return set_index(config, symbol, at, v, report);
+        return set_index(symbol, at, v, report);
     found = davit_tree_text(value);
-    if (symbol->type == DAVIT_SYMBOL_FLOAT && davit_tree_number(value, &symbol->nums[at])) {
+    if (symbol->type == DAVIT_SYMBOL_FLOAT &&
+        davit_tree_number(value, &symbol->nums[at])) {
         if (isfinite(symbol->nums[at]))
             return DAVIT_OK;
-        return refuse(config, symbol, DAVIT_R_VALUE_NOT_FINITE, "a finite number", found,
+        return refuse(symbol, DAVIT_R_VALUE_NOT_FINITE, "a finite number", found,
                       "the model needs this setting, and it is not finite", report);
     }
     if (symbol->type == DAVIT_SYMBOL_INT && whole) {
@@ -231,27 +231,28 @@ static int32_t set_value(const davit_config *config, DavitSymbol *symbol, size_t
         return DAVIT_OK;
     }
     if (symbol->type == DAVIT_SYMBOL_BOOL &&
-        (json_is_boolean(value) || (whole && config->settings->keys && (v == 0 || v == 1)))) {
+        (json_is_boolean(value) ||
+         (whole && config->settings->keys && (v == 0 || v == 1)))) {
         symbol->ints[at] = json_is_boolean(value) ? json_is_true(value) : v;
         return DAVIT_OK;
     }
-    return refuse(config, symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
+    return refuse(symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
                   "setting has a wrong type", report);
 }
 
-static int32_t set_layers(const davit_config *config, DavitSymbol *symbol, const json_t *value,
-                          DavitReport *report)
+static int32_t set_layers(const davit_config *config, DavitSymbol *symbol,
+                          const json_t *value, DavitReport *report)
 {
     g_autofree char *found = davit_tree_text(value);
 
     if (!json_is_array(value))
-        return refuse(config, symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
+        return refuse(symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
                       "setting has a wrong type", report);
     for (size_t i = 0; i < json_array_size(value); i++) {
         int64_t layer;
 
         if (!whole_number(config, json_array_get(value, i), &layer) || layer < 0)
-            return refuse(config, symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
+            return refuse(symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
                           "setting has a wrong type", report);
         if ((uint64_t)layer < symbol->n) /* files list layers that were cut off */
             symbol->ints[layer] = 1;
@@ -260,8 +261,8 @@ static int32_t set_layers(const davit_config *config, DavitSymbol *symbol, const
 }
 
 /* A value from the file: one for all, or an array with one for each layer. */
-static int32_t set_given(const davit_config *config, DavitSymbol *symbol, const json_t *value,
-                         DavitReport *report)
+static int32_t set_given(const davit_config *config, DavitSymbol *symbol,
+                         const json_t *value, DavitReport *report)
 {
     size_t n_items = json_is_array(value) ? json_array_size(value) : 0;
     int32_t status = DAVIT_OK;
@@ -270,22 +271,25 @@ static int32_t set_given(const davit_config *config, DavitSymbol *symbol, const 
     if (symbol->type == DAVIT_SYMBOL_LAYERS)
         return set_layers(config, symbol, value, report);
     if (json_is_array(value) && symbol->per_layer && n_items != symbol->n)
-        return refuse(config, symbol, DAVIT_R_CONFIG_INVALID,
-                      davit_report_text(report, "%zu entries, one for each layer", symbol->n),
-                      davit_report_text(report, "%zu entries", n_items),
-                      "per-layer setting has a wrong length", report);
+        return refuse(
+            symbol, DAVIT_R_CONFIG_INVALID,
+            davit_report_text(report, "%zu entries, one for each layer", symbol->n),
+            davit_report_text(report, "%zu entries", n_items),
+            "per-layer setting has a wrong length", report);
     if (json_is_array(value) && !symbol->per_layer && n_items > 0) {
         /* GGUF writes some settings for each layer: fine while they are all the same */
         for (size_t i = 1; i < n_items; i++)
             if (!json_equal(json_array_get(value, 0), json_array_get(value, i)))
-                return refuse(config, symbol, DAVIT_R_CONFIG_UNSUPPORTED,
+                return refuse(symbol, DAVIT_R_CONFIG_UNSUPPORTED,
                               "one value for all layers", "different values by layer",
-                              "this architecture plugin takes one value for all layers", report);
+                              "this architecture plugin takes one value for all layers",
+                              report);
         value = json_array_get(value, 0);
     }
     for (size_t i = 0; i < symbol->n && status == DAVIT_OK; i++)
-        status = set_value(config, symbol, i,
-                           json_is_array(value) ? json_array_get(value, i) : value, report);
+        status =
+            set_value(config, symbol, i,
+                      json_is_array(value) ? json_array_get(value, i) : value, report);
     return status;
 }
 
@@ -324,14 +328,14 @@ static int32_t set_default_at(davit_config *config, DavitSymbol *symbol, size_t 
     if (symbol->type == DAVIT_SYMBOL_FLOAT)
         return set_default_float(config, symbol, at, text, report);
     if (symbol->type == DAVIT_SYMBOL_STR && text[0] != '=')
-        return set_word(config, symbol, at, g_string_chunk_insert_const(config->strings, text),
+        return set_word(symbol, at, g_string_chunk_insert_const(config->strings, text),
                         report);
-    status = evaluate(config, symbol, text + (symbol->type == DAVIT_SYMBOL_STR), (int64_t)at, &v,
-                      report);
+    status = evaluate(config, symbol, text + (symbol->type == DAVIT_SYMBOL_STR),
+                      (int64_t)at, &v, report);
     if (status != DAVIT_OK)
         return status;
     if (symbol->type == DAVIT_SYMBOL_STR)
-        return set_index(config, symbol, at, v, report);
+        return set_index(symbol, at, v, report);
     symbol->ints[at] = v;
     return DAVIT_OK;
 }
@@ -344,7 +348,7 @@ static int32_t set_default(davit_config *config, DavitSymbol *symbol, DavitRepor
     int32_t status = DAVIT_OK;
 
     if (*text == '\0')
-        return refuse(config, symbol, DAVIT_R_CONFIG_MISSING, type_text(symbol),
+        return refuse(symbol, DAVIT_R_CONFIG_MISSING, type_text(symbol),
                       symbol->is_null ? "null" : "nothing",
                       "the model needs this setting and it has no default", report);
     for (size_t i = 0; i < symbol->n && status == DAVIT_OK; i++)
@@ -354,8 +358,9 @@ static int32_t set_default(davit_config *config, DavitSymbol *symbol, DavitRepor
 
 /* ---- bounds ---- */
 
-static int32_t bound_number(davit_config *config, const DavitSymbol *symbol, const char *text,
-                            int64_t layer, double *out, DavitReport *report)
+static int32_t bound_number(davit_config *config, const DavitSymbol *symbol,
+                            const char *text, int64_t layer, double *out,
+                            DavitReport *report)
 {
     char *end = NULL;
     double v = g_ascii_strtod(text, &end);
@@ -374,7 +379,8 @@ static int32_t bound_number(davit_config *config, const DavitSymbol *symbol, con
 static int32_t check_bound(davit_config *config, DavitSymbol *symbol, DavitReport *report)
 {
     const char *bound = symbol->row.bound;
-    const char *dots = bound && symbol->type != DAVIT_SYMBOL_STR ? strstr(bound, "..") : NULL;
+    const char *dots =
+        bound && symbol->type != DAVIT_SYMBOL_STR ? strstr(bound, "..") : NULL;
     g_autofree char *low = dots ? g_strndup(bound, (size_t)(dots - bound)) : NULL;
 
     for (size_t i = 0; dots && i < symbol->n; i++) {
@@ -384,13 +390,13 @@ static int32_t check_bound(davit_config *config, DavitSymbol *symbol, DavitRepor
 
         if ((*low != '\0' &&
              bound_number(config, symbol, low, (int64_t)i, &lo, report) != DAVIT_OK) ||
-            (dots[2] != '\0' &&
-             bound_number(config, symbol, dots + 2, (int64_t)i, &hi, report) != DAVIT_OK)) {
+            (dots[2] != '\0' && bound_number(config, symbol, dots + 2, (int64_t)i, &hi,
+                                             report) != DAVIT_OK)) {
             symbol->failed = true;
             return DAVIT_E_CORRUPT;
         }
         if (!(v >= lo && v <= hi))
-            return refuse(config, symbol, DAVIT_R_CONFIG_INVALID,
+            return refuse(symbol, DAVIT_R_CONFIG_INVALID,
                           davit_report_text(report, "%.10g to %.10g", lo, hi),
                           davit_report_text(report, "%.10g", v),
                           "setting is outside its range", report);
@@ -406,15 +412,19 @@ static bool read_type(DavitSymbol *symbol)
     static const struct {
         const char *name;
         DavitSymbolType type;
-    } types[] = {{"int", DAVIT_SYMBOL_INT},   {"float", DAVIT_SYMBOL_FLOAT},
-                 {"bool", DAVIT_SYMBOL_BOOL}, {"str", DAVIT_SYMBOL_STR},
+    } types[] = {{"int", DAVIT_SYMBOL_INT},
+                 {"float", DAVIT_SYMBOL_FLOAT},
+                 {"bool", DAVIT_SYMBOL_BOOL},
+                 {"str", DAVIT_SYMBOL_STR},
                  {"layers", DAVIT_SYMBOL_LAYERS}};
     size_t len = strcspn(symbol->row.type, "*");
 
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
-        if (strlen(types[i].name) == len && strncmp(symbol->row.type, types[i].name, len) == 0) {
+        if (strlen(types[i].name) == len &&
+            strncmp(symbol->row.type, types[i].name, len) == 0) {
             symbol->type = types[i].type;
-            symbol->per_layer = symbol->row.type[len] == '*' || types[i].type == DAVIT_SYMBOL_LAYERS;
+            symbol->per_layer =
+                symbol->row.type[len] == '*' || types[i].type == DAVIT_SYMBOL_LAYERS;
             return true;
         }
     return false;
@@ -448,15 +458,18 @@ int32_t davit_config_bind_row(davit_config *config, const davit_config_row *row,
         g_free(symbol->key);
         symbol->key = g_strdup(row->sym);
     }
+    symbol->subject = g_strdup_printf("%s: %s", config->settings->subject, symbol->key);
     if (!row->type || !read_type(symbol))
-        return refuse(config, symbol, DAVIT_R_CONFIG_INVALID, "int, float, bool, str or layers",
-                      row->type, "config table of the architecture has an unknown type", report);
+        return refuse(symbol, DAVIT_R_CONFIG_INVALID, "int, float, bool, str or layers",
+                      row->type, "config table of the architecture has an unknown type",
+                      report);
     if (symbol->per_layer && config->n_layers == 0) {
         symbol->failed = true; /* L was refused, or the table's author forgot it */
         return davit_config_symbol(config, "L")
                    ? DAVIT_E_CORRUPT
-                   : refuse(config, symbol, DAVIT_R_CONFIG_INVALID, "L before per-layer rows",
-                            row->sym, "config table of the architecture is out of order", report);
+                   : refuse(symbol, DAVIT_R_CONFIG_INVALID, "L before per-layer rows",
+                            row->sym, "config table of the architecture is out of order",
+                            report);
     }
     allocate(symbol, config->n_layers);
     symbol->is_null = json_is_null(value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What config.json and generation_config.json say: nesting resolved, names by which an
- * architecture may claim the model, stop tokens, sampling. Reading files: settings_open.c. */
+ * architecture may claim the model, stop tokens, sampling. Reading files:
+ * settings_open.c. */
 #include "config/settings_private.h"
 
 #include <math.h>
@@ -14,8 +15,9 @@
 static const char *const nested_keys[] = {"text_config", "llm_config", "language_config",
                                           "thinker_config"};
 
-static int32_t invalid(DavitReport *report, uint32_t code, const char *file, const char *key,
-                       const char *expected, const json_t *found, const char *message)
+static int32_t invalid(DavitReport *report, uint32_t code, const char *file,
+                       const char *key, const char *expected, const json_t *found,
+                       const char *message)
 {
     g_autofree char *text = davit_tree_text(found);
 
@@ -50,7 +52,8 @@ static void add_names(GPtrArray *names, const json_t *value)
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
         const char *text = json_string_value(item);
 
-        if (text && *text != '\0' && !g_ptr_array_find_with_equal_func(names, text, g_str_equal, NULL))
+        if (text && *text != '\0' &&
+            !g_ptr_array_find_with_equal_func(names, text, g_str_equal, NULL))
             g_ptr_array_add(names, g_strdup(text));
     }
 }
@@ -58,22 +61,23 @@ static void add_names(GPtrArray *names, const json_t *value)
 /* Mistral's own params.json states no type; its key names are nobody else's. */
 static void name_native(DavitSettings *s, DavitReport *report)
 {
-    if (s->hf_names->len > 0 || s->model_types->len > 0 || !json_object_get(s->json, "dim") ||
-        !json_object_get(s->json, "n_layers"))
+    if (s->hf_names->len > 0 || s->model_types->len > 0 ||
+        !json_object_get(s->json, "dim") || !json_object_get(s->json, "n_layers"))
         return;
     g_ptr_array_add(s->model_types, g_strdup("mistral"));
     /* class defaults of config.json are not those of params.json */
     g_ptr_array_add(s->model_types, g_strdup("mistral_native"));
-    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
-                                             .stage = "config",
-                                             .subject = s->subject,
-                                             .expected = "model_type",
-                                             .found = "none, and the keys dim and n_layers",
-                                             .message = "taken for Mistral's native layout"});
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                     .stage = "config",
+                                     .subject = s->subject,
+                                     .expected = "model_type",
+                                     .found = "none, and the keys dim and n_layers",
+                                     .message = "taken for Mistral's native layout"});
 }
 
-/* The keys of every level in one object; the innermost wins. At most four levels, so that a
- * hostile file cannot make this long. */
+/* The keys of every level in one object; the innermost wins. At most four levels, so that
+ * a hostile file cannot make this long. */
 static void resolve_nesting(DavitSettings *s)
 {
     const json_t *level = s->wrapper;
@@ -91,8 +95,8 @@ static void resolve_nesting(DavitSettings *s)
 
 /* ---- stop tokens and sampling ---- */
 
-static int32_t add_eos(DavitSettings *s, const json_t *value, const char *file, const char *key,
-                       DavitReport *report)
+static int32_t add_eos(DavitSettings *s, const json_t *value, const char *file,
+                       const char *key, DavitReport *report)
 {
     size_t n = json_is_array(value) ? json_array_size(value) : 1;
 
@@ -158,8 +162,9 @@ static int32_t read_stop_tokens(DavitSettings *s, DavitReport *report)
     }
     s->bos = -1;
     for (size_t i = 0; i < n && s->bos < 0; i++) {
-        const json_t *bos = json_object_get(
-            source[i].object, source[i].gguf ? "tokenizer.ggml.bos_token_id" : "bos_token_id");
+        const json_t *bos = json_object_get(source[i].object,
+                                            source[i].gguf ? "tokenizer.ggml.bos_token_id"
+                                                           : "bos_token_id");
         json_int_t id = json_is_integer(bos) ? json_integer_value(bos) : -1;
 
         if (id >= 0 && id <= INT32_MAX)
@@ -169,21 +174,22 @@ static int32_t read_stop_tokens(DavitSettings *s, DavitReport *report)
 }
 
 /* First source that states @key. Absent and null: *out is left alone. */
-static int32_t read_sampling_key(const DavitSettings *s, const char *key, const char *gguf,
-                                 double *out, DavitReport *report)
+static int32_t read_sampling_key(const DavitSettings *s, const char *key,
+                                 const char *gguf, double *out, DavitReport *report)
 {
     Source source[3];
     size_t n = sources_of(s, source);
 
     for (size_t i = 0; i < n; i++) {
-        const json_t *value = json_object_get(source[i].object, source[i].gguf ? gguf : key);
+        const json_t *value =
+            json_object_get(source[i].object, source[i].gguf ? gguf : key);
         double v;
 
         if (!value || json_is_null(value))
             continue;
         if (!davit_tree_number(value, &v))
-            return invalid(report, DAVIT_R_CONFIG_INVALID, source[i].file, key, "a number",
-                           value, "sampling default has a wrong type");
+            return invalid(report, DAVIT_R_CONFIG_INVALID, source[i].file, key,
+                           "a number", value, "sampling default has a wrong type");
         if (!isfinite(v))
             return invalid(report, DAVIT_R_VALUE_NOT_FINITE, source[i].file, key,
                            "a finite number", value, "sampling default is not finite");
@@ -196,7 +202,8 @@ static int32_t read_sampling_key(const DavitSettings *s, const char *key, const 
 static int32_t read_sampling(DavitSettings *s, DavitReport *report)
 {
     double top_k = -1;
-    const json_t *sample = json_object_get(s->generation ? s->generation : s->json, "do_sample");
+    const json_t *sample =
+        json_object_get(s->generation ? s->generation : s->json, "do_sample");
     struct {
         const char *key, *gguf;
         double *out;
@@ -214,7 +221,8 @@ static int32_t read_sampling(DavitSettings *s, DavitReport *report)
         *rows[i].out = NAN;
     for (size_t i = 0; i < G_N_ELEMENTS(rows) && status == DAVIT_OK; i++)
         status = read_sampling_key(s, rows[i].key, rows[i].gguf, rows[i].out, report);
-    s->sampling.top_k = isnan(top_k) || top_k < 0 || top_k > INT32_MAX ? -1 : (int64_t)top_k;
+    s->sampling.top_k =
+        isnan(top_k) || top_k < 0 || top_k > INT32_MAX ? -1 : (int64_t)top_k;
     s->sampling.do_sample = json_is_true(sample);
     return status;
 }
@@ -256,8 +264,8 @@ DavitSettings *davit_settings_parse(const char *config, size_t config_len,
     if (!s->wrapper)
         return NULL;
     if (generation) {
-        s->generation =
-            davit_tree_parse(generation, generation_len, "generation_config.json", report);
+        s->generation = davit_tree_parse(generation, generation_len,
+                                         "generation_config.json", report);
         if (!s->generation)
             return NULL;
     }
@@ -266,20 +274,22 @@ DavitSettings *davit_settings_parse(const char *config, size_t config_len,
     return settings_finish(g_steal_pointer(&s), report);
 }
 
-DavitSettings *davit_settings_from_keys(json_t *keys, const char *subject, DavitReport *report)
+DavitSettings *davit_settings_from_keys(json_t *keys, const char *subject,
+                                        DavitReport *report)
 {
     g_autoptr(DavitSettings) s = settings_new(subject);
     const char *arch = json_string_value(json_object_get(keys, "general.architecture"));
 
     s->keys = keys;
     if (!arch) {
-        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_CONFIG_MISSING,
-                                                 .status = DAVIT_E_CORRUPT,
-                                                 .stage = "config",
-                                                 .subject = "general.architecture",
-                                                 .expected = "a string",
-                                                 .found = "nothing",
-                                                 .message = "GGUF names no architecture"});
+        davit_report_add(report,
+                         &(DavitFinding){.code = DAVIT_R_CONFIG_MISSING,
+                                         .status = DAVIT_E_CORRUPT,
+                                         .stage = "config",
+                                         .subject = "general.architecture",
+                                         .expected = "a string",
+                                         .found = "nothing",
+                                         .message = "GGUF names no architecture"});
         return NULL;
     }
     s->gguf_arch = g_strdup(arch);
@@ -349,13 +359,14 @@ int32_t davit_settings_bos_id(const DavitSettings *settings)
     return settings->bos;
 }
 
-void davit_settings_generation(const DavitSettings *settings, DavitGenerationDefaults *out)
+void davit_settings_generation(const DavitSettings *settings,
+                               DavitGenerationDefaults *out)
 {
     *out = settings->sampling;
 }
 
-json_t *davit_settings_lookup(const json_t *object, const char *spellings, const char *prefix,
-                              char **out_key)
+json_t *davit_settings_lookup(const json_t *object, const char *spellings,
+                              const char *prefix, char **out_key)
 {
     g_auto(GStrv) names = g_strsplit(spellings ? spellings : "", "|", -1);
     json_t *null_value = NULL;
@@ -370,7 +381,8 @@ json_t *davit_settings_lookup(const json_t *object, const char *spellings, const
                                      : g_strconcat(prefix, names[i], NULL);
         else
             key = g_strdup(names[i]);
-        value = prefix ? json_object_get(object, key) : davit_tree_get(object, key, strlen(key));
+        value = prefix ? json_object_get(object, key)
+                       : davit_tree_get(object, key, strlen(key));
         if (value && !json_is_null(value)) {
             g_free(first);
             *out_key = g_steal_pointer(&key);
@@ -386,8 +398,8 @@ json_t *davit_settings_lookup(const json_t *object, const char *spellings, const
     return null_value;
 }
 
-json_t *davit_settings_value(const DavitSettings *settings, const char *json, const char *gguf,
-                             char **out_key)
+json_t *davit_settings_value(const DavitSettings *settings, const char *json,
+                             const char *gguf, char **out_key)
 {
     g_autofree char *prefix = NULL;
 

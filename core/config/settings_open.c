@@ -6,7 +6,8 @@
 
 #include "config/tree.h"
 
-#define MAX_ARRAY 65536 /* elements of a GGUF array that can be a setting; vocabularies are not */
+#define MAX_ARRAY                                                                        \
+    65536 /* elements of a GGUF array that can be a setting; vocabularies are not */
 
 /* (owned) element @index of @kv, NULL if it has no JSON form. */
 static json_t *element(const davit_kv *kv, uint64_t index)
@@ -16,7 +17,8 @@ static json_t *element(const davit_kv *kv, uint64_t index)
 
     if (kv->type == DAVIT_KV_BOOL)
         return davit_kv_i64(kv, index, &i) ? json_boolean(i != 0) : NULL;
-    if (kv->type != DAVIT_KV_F32 && kv->type != DAVIT_KV_F64 && davit_kv_i64(kv, index, &i))
+    if (kv->type != DAVIT_KV_F32 && kv->type != DAVIT_KV_F64 &&
+        davit_kv_i64(kv, index, &i))
         return json_integer(i);
     return davit_kv_f64(kv, index, &d) ? davit_tree_real(d) : NULL;
 }
@@ -27,8 +29,9 @@ static json_t *value_of(const davit_kv *kv)
     json_t *array;
 
     if (kv->type == DAVIT_KV_STR)
-        return !kv->is_array && davit_kv_text(kv, &text) ? json_stringn(text.ptr, text.len)
-                                                         : NULL;
+        return !kv->is_array && davit_kv_text(kv, &text)
+                   ? json_stringn(text.ptr, text.len)
+                   : NULL;
     if (!kv->is_array)
         return element(kv, 0);
     if (kv->count > MAX_ARRAY)
@@ -46,7 +49,8 @@ static json_t *value_of(const davit_kv *kv)
 static void add_vocab_size(json_t *keys, const DavitCheckpoint *checkpoint)
 {
     const char *arch = json_string_value(json_object_get(keys, "general.architecture"));
-    const davit_tensor_info *embedding = davit_checkpoint_find(checkpoint, "token_embd.weight");
+    const davit_tensor_info *embedding =
+        davit_checkpoint_find(checkpoint, "token_embd.weight");
     g_autofree char *key = g_strconcat(arch ? arch : "", ".vocab_size", NULL);
 
     if (!json_object_get(keys, key) && embedding && embedding->rank == 2 &&
@@ -72,8 +76,8 @@ static DavitSettings *open_gguf(const DavitCheckpoint *checkpoint, DavitReport *
 }
 
 /* A file beside the weights, or NULL with DAVIT_OK when there is none. */
-static int32_t read_file(const DavitCheckpoint *checkpoint, const char *name, GBytes **out,
-                         DavitReport *report)
+static int32_t read_file(const DavitCheckpoint *checkpoint, const char *name,
+                         GBytes **out, DavitReport *report)
 {
     *out = NULL;
     return davit_checkpoint_sibling(checkpoint, name, DAVIT_TREE_MAX_BYTES, out, report);
@@ -98,16 +102,16 @@ DavitSettings *davit_settings_open(const DavitCheckpoint *checkpoint, DavitRepor
             return NULL;
     }
     if (!config) {
-        davit_report_add(report,
-                         &(DavitFinding){.code = DAVIT_R_CONFIG_MISSING,
-                                         .status = DAVIT_E_CORRUPT,
-                                         .stage = "config",
-                                         .subject = "config.json",
-                                         .expected = "config.json beside the weights",
-                                         .found = "no such file",
-                                         .message = "the model's settings are absent",
-                                         .hint = "fetch config.json from where the weights "
-                                                 "came from"});
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_CONFIG_MISSING,
+                                    .status = DAVIT_E_CORRUPT,
+                                    .stage = "config",
+                                    .subject = "config.json",
+                                    .expected = "config.json beside the weights",
+                                    .found = "no such file",
+                                    .message = "the model's settings are absent",
+                                    .hint = "fetch config.json from where the weights "
+                                            "came from"});
         return NULL;
     }
     if (read_file(checkpoint, "generation_config.json", &generation, report) != DAVIT_OK)
@@ -115,5 +119,6 @@ DavitSettings *davit_settings_open(const DavitCheckpoint *checkpoint, DavitRepor
     text = g_bytes_get_data(config, &len);
     if (generation)
         generation_text = g_bytes_get_data(generation, &generation_len);
-    return davit_settings_parse(text, len, generation_text, generation_len, subject, report);
+    return davit_settings_parse(text, len, generation_text, generation_len, subject,
+                                report);
 }

@@ -15,15 +15,16 @@ void davit_symbol_mark(const DavitSymbol *symbol)
 static void mistake(const davit_config *config, const char *sym, const char *expected,
                     const char *found)
 {
-    davit_report_add(config->mistakes,
-                     &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
-                                     .status = DAVIT_E_USAGE,
-                                     .stage = "config",
-                                     .subject = sym,
-                                     .expected = expected,
-                                     .found = found,
-                                     .message = "the architecture plugin reads a symbol that its "
-                                                "config table does not give it"});
+    davit_report_add(
+        config->mistakes,
+        &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
+                        .status = DAVIT_E_USAGE,
+                        .stage = "config",
+                        .subject = sym,
+                        .expected = expected,
+                        .found = found,
+                        .message = "the architecture plugin reads a symbol that its "
+                                   "config table does not give it"});
 }
 
 /* The symbol and the index for @layer; NULL after noting the plugin's mistake. */
@@ -93,7 +94,8 @@ static int32_t suite_given(const davit_config *config, const char *sym)
     return symbol && symbol->given;
 }
 
-static void suite_rope(const davit_config *config, const char *layer_type, davit_rope_spec *out)
+static void suite_rope(const davit_config *config, const char *layer_type,
+                       davit_rope_spec *out)
 {
     static const char *const symbols[] = {"theta", "theta_local", "partial", "max_pos"};
     davit_rope_spec none = {.struct_size = DAVIT_END(davit_rope_spec, long_factor)};

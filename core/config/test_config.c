@@ -9,17 +9,21 @@
 #include "config/settings_private.h"
 
 static const davit_config_row rows[] = {
-    {"V", "int", "vocab_size", "vocab_size", "gemma3_text:262208, 32000", NULL, "1..2147483647"},
+    {"V", "int", "vocab_size", "vocab_size", "gemma3_text:262208, 32000", NULL,
+     "1..2147483647"},
     {"H", "int", "hidden_size|dim", "embedding_length", "", NULL, "1..1048576"},
     {"L", "int", "num_hidden_layers|n_layers", "block_count", "", NULL, "1..65536"},
     {"nh", "int", "num_attention_heads", "attention.head_count", "", NULL, "1..65536"},
-    {"nkv", "int", "num_key_value_heads", "attention.head_count_kv", "mistral:8, nh", "nh", "1..nh"},
+    {"nkv", "int", "num_key_value_heads", "attention.head_count_kv", "mistral:8, nh",
+     "nh", "1..nh"},
     {"hd", "int", "head_dim", "attention.key_length", "H/nh", "H/nh", "1..65536"},
-    {"eps", "float", "rms_norm_eps", "attention.layer_norm_rms_epsilon", "1e-6", NULL, "0..1"},
+    {"eps", "float", "rms_norm_eps", "attention.layer_norm_rms_epsilon", "1e-6", NULL,
+     "0..1"},
     {"qpas", "float", "query_pre_attn_scalar", NULL, "hd", NULL, NULL},
-    {"window", "int", "sliding_window", "attention.sliding_window", "mistral:4096, gguf:7, 0", "0",
-     "0..4294967296"},
-    {"pattern", "int", "sliding_window_pattern|_sliding_window_pattern", NULL, "6", NULL, "1.."},
+    {"window", "int", "sliding_window", "attention.sliding_window",
+     "mistral:4096, gguf:7, 0", "0", "0..4294967296"},
+    {"pattern", "int", "sliding_window_pattern|_sliding_window_pattern", NULL, "6", NULL,
+     "1.."},
     {"windowed", "str*", "layer_types", "attention.sliding_window_pattern",
      "=(i + 1) % pattern != 0", NULL, "full_attention|sliding_attention"},
     {"dense", "layers", "mlp_only_layers", NULL, "0", NULL, NULL},
@@ -44,7 +48,8 @@ static Bound bind_json(const char *text)
 {
     Bound b = {.report = davit_report_new()};
 
-    b.settings = davit_settings_parse(text, strlen(text), NULL, 0, "config.json", b.report);
+    b.settings =
+        davit_settings_parse(text, strlen(text), NULL, 0, "config.json", b.report);
     g_assert_nonnull(b.settings);
     b.config = davit_config_bind(b.settings, &arch, b.report);
     return b;
@@ -86,8 +91,10 @@ static void test_nested_keys_win(void)
 
     g_assert_nonnull(b.config);
     g_assert_cmpint(int_of(&b, "H", -1), ==, 64);
-    g_assert_cmpint(int_of(&b, "V", -1), ==, 262208); /* class default of the inner type */
-    g_assert_cmpstr(davit_settings_hf_names(b.settings)[0], ==, "Gemma3ForConditionalGeneration");
+    g_assert_cmpint(int_of(&b, "V", -1), ==,
+                    262208); /* class default of the inner type */
+    g_assert_cmpstr(davit_settings_hf_names(b.settings)[0], ==,
+                    "Gemma3ForConditionalGeneration");
     g_assert_null(davit_settings_hf_names(b.settings)[1]);
     g_assert_cmpstr(davit_settings_model_types(b.settings)[0], ==, "gemma3");
     g_assert_cmpstr(davit_settings_model_types(b.settings)[1], ==, "gemma3_text");
@@ -96,8 +103,9 @@ static void test_nested_keys_win(void)
 
 static void test_thinker_nests_twice(void)
 {
-    g_auto(Bound) b = bind_json("{\"model_type\":\"omni\",\"thinker_config\":{\"model_type\":"
-                                "\"thinker\",\"text_config\":{" SIZES ",\"head_dim\":20}}}");
+    g_auto(Bound) b =
+        bind_json("{\"model_type\":\"omni\",\"thinker_config\":{\"model_type\":"
+                  "\"thinker\",\"text_config\":{" SIZES ",\"head_dim\":20}}}");
 
     g_assert_nonnull(b.config);
     g_assert_cmpint(int_of(&b, "hd", -1), ==, 20);
@@ -110,8 +118,8 @@ static void test_not_an_object(void)
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
 
-        g_assert_null(davit_settings_parse(texts[i], strlen(texts[i]), NULL, 0, "config.json",
-                                           report));
+        g_assert_null(davit_settings_parse(texts[i], strlen(texts[i]), NULL, 0,
+                                           "config.json", report));
         g_assert_true(davit_report_failed(report));
     }
 }
@@ -129,11 +137,13 @@ static void test_native_names_are_mistral(void)
 
 static void test_python_dialect(void)
 {
-    g_auto(Bound) b = bind_json("{" SIZES ",\"time_step_limit\":[0.0,Infinity],\"x\":NaN,\"y\":2}");
+    g_auto(Bound) b =
+        bind_json("{" SIZES ",\"time_step_limit\":[0.0,Infinity],\"x\":NaN,\"y\":2}");
 
     g_assert_nonnull(b.config); /* nobody reads them */
-    g_assert_cmpint(json_integer_value(json_object_get(davit_settings_json(b.settings), "y")), ==,
-                    2); /* what follows a non-finite number is its neighbour */
+    g_assert_cmpint(
+        json_integer_value(json_object_get(davit_settings_json(b.settings), "y")), ==,
+        2); /* what follows a non-finite number is its neighbour */
     g_assert_cmpuint(davit_report_count(b.report), ==, 0);
 }
 
@@ -155,9 +165,9 @@ static void test_stop_tokens(void)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
         const char *generation = cases[i].generation;
-        g_autoptr(DavitSettings) s =
-            davit_settings_parse(cases[i].config, strlen(cases[i].config), generation,
-                                 generation ? strlen(generation) : 0, "config.json", report);
+        g_autoptr(DavitSettings) s = davit_settings_parse(
+            cases[i].config, strlen(cases[i].config), generation,
+            generation ? strlen(generation) : 0, "config.json", report);
         size_t n = 99;
         const int32_t *ids;
 
@@ -192,7 +202,8 @@ static void test_generation_refused(void)
         const DavitRecord *record;
 
         g_assert_null(davit_settings_parse("{}", 2, cases[i].generation,
-                                           strlen(cases[i].generation), "config.json", report));
+                                           strlen(cases[i].generation), "config.json",
+                                           report));
         record = davit_report_first_error(report, 0);
         g_assert_cmpuint(record->code, ==, cases[i].code);
         g_assert_cmpstr(record->subject, ==, cases[i].subject);
@@ -202,7 +213,8 @@ static void test_generation_refused(void)
 
 static void test_sampling(void)
 {
-    static const char text[] = "{\"do_sample\":true,\"temperature\":0.6,\"top_k\":20,\"top_p\":null}";
+    static const char text[] =
+        "{\"do_sample\":true,\"temperature\":0.6,\"top_k\":20,\"top_p\":null}";
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitSettings) s =
         davit_settings_parse("{}", 2, text, strlen(text), "config.json", report);
@@ -231,7 +243,7 @@ static void test_gguf(void)
     g_assert_nonnull(b.config);
     g_assert_cmpstr(davit_settings_gguf_arch(b.settings), ==, "a");
     g_assert_true(davit_settings_is_gguf(b.settings));
-    g_assert_cmpint(int_of(&b, "nkv", -1), ==, 2);   /* all layers agree */
+    g_assert_cmpint(int_of(&b, "nkv", -1), ==, 2);    /* all layers agree */
     g_assert_cmpint(int_of(&b, "window", -1), ==, 7); /* the gguf arm */
     g_assert_cmpint(int_of(&b, "windowed", 0), ==, 1);
     g_assert_cmpint(int_of(&b, "windowed", 1), ==, 0);
@@ -265,9 +277,11 @@ static void test_null_is_not_absent(void)
         int64_t window, nkv;
     } cases[] = {
         {"{" SIZES ",\"model_type\":\"mistral\",\"num_key_value_heads\":2}", 4096, 2},
-        {"{" SIZES ",\"model_type\":\"mistral\",\"num_key_value_heads\":2,\"sliding_window\":null}",
+        {"{" SIZES
+         ",\"model_type\":\"mistral\",\"num_key_value_heads\":2,\"sliding_window\":null}",
          0, 2},
-        {"{" SIZES ",\"model_type\":\"mistral\",\"num_key_value_heads\":null,\"sliding_window\":9}",
+        {"{" SIZES
+         ",\"model_type\":\"mistral\",\"num_key_value_heads\":null,\"sliding_window\":9}",
          9, 4},
         {"{" SIZES ",\"model_type\":\"llama\"}", 0, 4},
     };
@@ -283,8 +297,9 @@ static void test_null_is_not_absent(void)
 
 static void test_aliases_past_nulls(void)
 {
-    g_auto(Bound) b = bind_json("{\"model_type\":\"llama\",\"hidden_size\":null,\"dim\":32,\"n_layers\":2,"
-                                "\"num_attention_heads\":4.0}");
+    g_auto(Bound) b = bind_json(
+        "{\"model_type\":\"llama\",\"hidden_size\":null,\"dim\":32,\"n_layers\":2,"
+        "\"num_attention_heads\":4.0}");
 
     g_assert_nonnull(b.config);
     g_assert_cmpint(int_of(&b, "H", -1), ==, 32);
@@ -315,14 +330,16 @@ static void test_per_layer(void)
     g_assert_false(davit_config_lookup(&at, "i", &v));
     g_assert_false(davit_config_lookup(&at, "dense", &v));
     g_assert_true(davit_config_lookup(&at, "nh", &v));
-    g_assert_false(davit_config_lookup(&at, "eps", &v)); /* floats are not in expressions */
+    g_assert_false(
+        davit_config_lookup(&at, "eps", &v)); /* floats are not in expressions */
 }
 
 static void test_given_layer_types_win(void)
 {
-    g_auto(Bound) b = bind_json("{\"hidden_size\":64,\"num_hidden_layers\":2,"
-                                "\"num_attention_heads\":4,\"sliding_window_pattern\":1,"
-                                "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}");
+    g_auto(Bound) b =
+        bind_json("{\"hidden_size\":64,\"num_hidden_layers\":2,"
+                  "\"num_attention_heads\":4,\"sliding_window_pattern\":1,"
+                  "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}");
 
     g_assert_nonnull(b.config);
     g_assert_cmpint(int_of(&b, "windowed", 0), ==, 1);
@@ -332,7 +349,8 @@ static void test_given_layer_types_win(void)
 static void test_suite(void)
 {
     const davit_config_suite *get = davit_config_suite_get();
-    g_auto(Bound) b = bind_json("{" SIZES ",\"rms_norm_eps\":1e-5,\"hidden_act\":\"gelu\"}");
+    g_auto(Bound) b =
+        bind_json("{" SIZES ",\"rms_norm_eps\":1e-5,\"hidden_act\":\"gelu\"}");
 
     g_assert_nonnull(b.config);
     g_assert_cmpint(get->integer(b.config, "H", -1), ==, 64);
@@ -363,15 +381,17 @@ static void test_refused(void)
         {"{\"hidden_size\":\"64\",\"num_hidden_layers\":8,\"num_attention_heads\":4}",
          DAVIT_R_CONFIG_INVALID, "config.json: hidden_size", "an integer", "\"64\""},
         {"{\"hidden_size\":64,\"num_hidden_layers\":8,\"num_attention_heads\":true}",
-         DAVIT_R_CONFIG_INVALID, "config.json: num_attention_heads", "an integer", "true"},
+         DAVIT_R_CONFIG_INVALID, "config.json: num_attention_heads", "an integer",
+         "true"},
         {"{\"hidden_size\":64,\"num_hidden_layers\":0,\"num_attention_heads\":4}",
          DAVIT_R_CONFIG_INVALID, "config.json: num_hidden_layers", "1 to 65536", "0"},
         {"{" SIZES ",\"num_key_value_heads\":5}", DAVIT_R_CONFIG_INVALID,
          "config.json: num_key_value_heads", "1 to 4", "5"},
-        {"{" SIZES ",\"rms_norm_eps\":NaN}", DAVIT_R_VALUE_NOT_FINITE, "config.json: rms_norm_eps",
-         "a finite number", "NaN"},
-        {"{" SIZES ",\"rms_norm_eps\":{\"__float__\":\"Infinity\"}}", DAVIT_R_VALUE_NOT_FINITE,
-         "config.json: rms_norm_eps", "a finite number", "Infinity"},
+        {"{" SIZES ",\"rms_norm_eps\":NaN}", DAVIT_R_VALUE_NOT_FINITE,
+         "config.json: rms_norm_eps", "a finite number", "NaN"},
+        {"{" SIZES ",\"rms_norm_eps\":{\"__float__\":\"Infinity\"}}",
+         DAVIT_R_VALUE_NOT_FINITE, "config.json: rms_norm_eps", "a finite number",
+         "Infinity"},
         {"{" SIZES ",\"hidden_act\":\"sine\"}", DAVIT_R_CONFIG_UNSUPPORTED,
          "config.json: hidden_act", "silu|gelu", "sine"},
         {"{" SIZES ",\"layer_types\":[\"full_attention\"]}", DAVIT_R_CONFIG_INVALID,
@@ -381,7 +401,7 @@ static void test_refused(void)
         {"{" SIZES ",\"tie_word_embeddings\":1}", DAVIT_R_CONFIG_INVALID,
          "config.json: tie_word_embeddings", "true or false", "1"},
         {"{\"hidden_size\":65,\"num_hidden_layers\":8,\"num_attention_heads\":4}",
-         DAVIT_R_CONFIG_INVALID, "config table: hd", "65 divisible by 4", "H/nh"},
+         DAVIT_R_CONFIG_INVALID, "config.json: head_dim", "65 divisible by 4", "H/nh"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -404,7 +424,8 @@ static void test_all_findings_together(void)
                                 "\"attention_bias\":\"no\"}");
 
     g_assert_null(b.config);
-    g_assert_cmpuint(davit_report_count(b.report), ==, 4); /* hidden_size, heads, eps, bias */
+    g_assert_cmpuint(davit_report_count(b.report), ==,
+                     4); /* hidden_size, heads, eps, bias */
 }
 
 static void test_assumed(void)
@@ -441,7 +462,8 @@ static void test_tie(void)
         {"{" SIZES ",\"tie_word_embeddings\":null}", 0, false},
         {"{" SIZES ",\"model_type\":\"gemma3_text\"}", 1, false},
         /* the wrapper speaks first, then the nested configuration, then the class */
-        {"{\"tie_word_embeddings\":true,\"text_config\":{" SIZES ",\"tie_word_embeddings\":false}}",
+        {"{\"tie_word_embeddings\":true,\"text_config\":{" SIZES
+         ",\"tie_word_embeddings\":false}}",
          1, true},
         {"{\"text_config\":{" SIZES ",\"tie_word_embeddings\":true}}", 1, true},
         {"{\"text_config\":{" SIZES ",\"model_type\":\"gemma3_text\"}}", 1, false},
@@ -475,7 +497,8 @@ static void test_watch(void)
         {"\"num_local_experts\":8", "config.json: num_local_experts"},
         {"\"no_rope_layers\":[1,1,1,1,1,1,1,1]", NULL},
         {"\"no_rope_layers\":[1,1,1,0,1,1,1,0]", "config.json: no_rope_layers"},
-        {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}", "config.json: rope_scaling"},
+        {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}",
+         "config.json: rope_scaling"},
         {"\"quantization_config\":{\"bits\":4},\"use_cache\":true", NULL},
     };
 
@@ -489,7 +512,8 @@ static void test_watch(void)
         g_assert_cmpuint(davit_report_count(b.report), ==, cases[i].subject ? 1 : 0);
         if (!cases[i].subject)
             continue;
-        g_assert_cmpuint(davit_report_get(b.report, 0)->code, ==, DAVIT_R_CONFIG_UNSUPPORTED);
+        g_assert_cmpuint(davit_report_get(b.report, 0)->code, ==,
+                         DAVIT_R_CONFIG_UNSUPPORTED);
         g_assert_cmpstr(davit_report_get(b.report, 0)->subject, ==, cases[i].subject);
     }
 }
@@ -498,7 +522,8 @@ static void test_watch_is_content_once_read(void)
 {
     g_auto(Bound) b = bind_json("{" SIZES ",\"sliding_window\":8}");
 
-    g_assert_cmpint(davit_config_check_unread(b.config, b.report), ==, DAVIT_E_UNSUPPORTED);
+    g_assert_cmpint(davit_config_check_unread(b.config, b.report), ==,
+                    DAVIT_E_UNSUPPORTED);
     g_assert_cmpint(int_of(&b, "window", -1), ==, 8);
     davit_report_truncate(b.report, 0);
     g_assert_cmpint(davit_config_check_unread(b.config, b.report), ==, DAVIT_OK);
@@ -511,7 +536,8 @@ static void test_watch_gguf(void)
         "\"a.attention.head_count\":4,\"a.expert_count\":8}");
 
     g_assert_nonnull(b.config);
-    g_assert_cmpint(davit_config_check_unread(b.config, b.report), ==, DAVIT_E_UNSUPPORTED);
+    g_assert_cmpint(davit_config_check_unread(b.config, b.report), ==,
+                    DAVIT_E_UNSUPPORTED);
     g_assert_cmpstr(davit_report_get(b.report, 0)->subject, ==, "m.gguf: a.expert_count");
 }
 
@@ -527,7 +553,8 @@ int main(int argc, char **argv)
     g_test_add_func("/settings/generation_refused", test_generation_refused);
     g_test_add_func("/settings/sampling", test_sampling);
     g_test_add_func("/settings/gguf", test_gguf);
-    g_test_add_func("/bind/gguf_values_differ_by_layer", test_gguf_values_differ_by_layer);
+    g_test_add_func("/bind/gguf_values_differ_by_layer",
+                    test_gguf_values_differ_by_layer);
     g_test_add_func("/bind/null_is_not_absent", test_null_is_not_absent);
     g_test_add_func("/bind/aliases_past_nulls", test_aliases_past_nulls);
     g_test_add_func("/bind/per_layer", test_per_layer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * core/config/expr.h: values, precedence, and every way in which an expression is refused. */
+ * core/config/expr.h: values, precedence, and every way in which an expression is
+ * refused. */
 #include "config/expr.h"
 
 #include <string.h>
@@ -28,15 +29,24 @@ static void test_values(void)
         const char *text;
         int64_t want;
     } rows[] = {
-        {"nh*hd", 576},           {"1+2*3", 7},
-        {"(1+2)*3", 9},           {"10-3-2", 5},
-        {"nh * hd / 3", 192},     {"7 % 4", 3},
-        {"ceildiv(hd+1, 32)", 3}, {"roundup(100, 64)", 128},
-        {"min(nh, hd)", 9},       {"max(nh,hd)", 64},
-        {"-1", -1},               {"!zero", 1},
-        {"!nh", 0},               {"!(1 != 1)", 1},
-        {"1 == 1 && 2 < 3", 1},   {"1 < 2 == 1", 1},
-        {"nh >= 9 || 0", 1},      {"zero > 0 && nh % zero == 0", 0},
+        {"nh*hd", 576},
+        {"1+2*3", 7},
+        {"(1+2)*3", 9},
+        {"10-3-2", 5},
+        {"nh * hd / 3", 192},
+        {"7 % 4", 3},
+        {"ceildiv(hd+1, 32)", 3},
+        {"roundup(100, 64)", 128},
+        {"min(nh, hd)", 9},
+        {"max(nh,hd)", 64},
+        {"-1", -1},
+        {"!zero", 1},
+        {"!nh", 0},
+        {"!(1 != 1)", 1},
+        {"1 == 1 && 2 < 3", 1},
+        {"1 < 2 == 1", 1},
+        {"nh >= 9 || 0", 1},
+        {"zero > 0 && nh % zero == 0", 0},
         {"zero == 0 || 5 / zero > 0", 1},
         {"9223372036854775807", INT64_MAX},
         {"512*(nh > 8)", 512},
@@ -46,7 +56,8 @@ static void test_values(void)
         g_autoptr(DavitReport) report = davit_report_new();
         int64_t v = -77;
 
-        g_assert_cmpint(davit_expr_eval(rows[i].text, &scope, "t", &v, report), ==, DAVIT_OK);
+        g_assert_cmpint(davit_expr_eval(rows[i].text, &scope, "t", &v, report), ==,
+                        DAVIT_OK);
         g_assert_cmpint(v, ==, rows[i].want);
         g_assert_cmpuint(davit_report_count(report), ==, 0);
     }
@@ -123,7 +134,8 @@ static void test_depth_200_and_201(void)
 
         g_assert_cmpint(davit_expr_eval(ok, &scope, "t", &v, report), ==, DAVIT_OK);
         g_assert_cmpint(v, ==, 1);
-        g_assert_cmpint(davit_expr_eval(deep, &scope, "t", &v, report), ==, DAVIT_E_CORRUPT);
+        g_assert_cmpint(davit_expr_eval(deep, &scope, "t", &v, report), ==,
+                        DAVIT_E_CORRUPT);
         g_assert_cmpstr(davit_report_get(report, 0)->message, ==,
                         "expression is nested too deeply");
     }
@@ -134,12 +146,15 @@ static void test_list(void)
     g_autoptr(DavitReport) report = davit_report_new();
     int64_t v[3] = {0};
 
-    g_assert_cmpint(davit_expr_list("nh*hd, min(1,2), 3", &scope, "t", v, 3, report), ==, 3);
+    g_assert_cmpint(davit_expr_list("nh*hd, min(1,2), 3", &scope, "t", v, 3, report), ==,
+                    3);
     g_assert_cmpint(v[0], ==, 576);
     g_assert_cmpint(v[1], ==, 1);
     g_assert_cmpint(v[2], ==, 3);
-    g_assert_cmpint(davit_expr_list("1,2,3", &scope, "t", v, 2, report), ==, DAVIT_E_CORRUPT);
-    g_assert_cmpint(davit_expr_list("1,", &scope, "t", v, 2, report), ==, DAVIT_E_CORRUPT);
+    g_assert_cmpint(davit_expr_list("1,2,3", &scope, "t", v, 2, report), ==,
+                    DAVIT_E_CORRUPT);
+    g_assert_cmpint(davit_expr_list("1,", &scope, "t", v, 2, report), ==,
+                    DAVIT_E_CORRUPT);
 }
 
 int main(int argc, char **argv)

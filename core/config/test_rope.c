@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rope settings in every spelling (rope.c) through the numbers of the SDK (sdk/src/arch),
- * against what transformers holds (tests/golden/rope/make_rope.py), and what is refused. */
+ * against what transformers holds (tests/golden/rope/make_rope.py), and what is refused.
+ */
 #include "config/config.h"
 
 #include <math.h>
@@ -24,8 +25,8 @@ static const davit_config_row partial_rows[] = {
     DAVIT_CONFIG_SIZES("", "", "", "", ""),
     DAVIT_CONFIG_HEADS("nh", "H/nh"),
     DAVIT_CONFIG_ROPE("10000", "2048"),
-    {"partial", "float", "rope_parameters.partial_rotary_factor|partial_rotary_factor", NULL,
-     "0.25", NULL, NULL},
+    {"partial", "float", "rope_parameters.partial_rotary_factor|partial_rotary_factor",
+     NULL, "0.25", NULL, NULL},
     DAVIT_CONFIG_END,
 };
 static const davit_config_row local_rows[] = {
@@ -33,15 +34,17 @@ static const davit_config_row local_rows[] = {
     DAVIT_CONFIG_HEADS("nh", "H/nh"),
     DAVIT_CONFIG_ROPE("1000000", "2048"),
     {"theta_local", "float",
-     "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq", "rope.freq_base_swa",
-     "10000", NULL, NULL},
+     "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq",
+     "rope.freq_base_swa", "10000", NULL, NULL},
     DAVIT_CONFIG_END,
 };
 
-static const davit_arch_iface whole = {.config = whole_rows, .config_stride = sizeof whole_rows[0]};
+static const davit_arch_iface whole = {.config = whole_rows,
+                                       .config_stride = sizeof whole_rows[0]};
 static const davit_arch_iface partial = {.config = partial_rows,
                                          .config_stride = sizeof partial_rows[0]};
-static const davit_arch_iface local = {.config = local_rows, .config_stride = sizeof local_rows[0]};
+static const davit_arch_iface local = {.config = local_rows,
+                                       .config_stride = sizeof local_rows[0]};
 
 static davit_rope_spec rope_of(const davit_config *config, const char *layer_type)
 {
@@ -115,13 +118,15 @@ static void check_case(const json_t *c)
 
 static void test_numbers_of_transformers(void)
 {
-    json_t *golden = json_load_file(DAVIT_SOURCE_DIR "/tests/golden/rope/rope.json", 0, NULL);
+    json_t *golden =
+        json_load_file(DAVIT_SOURCE_DIR "/tests/golden/rope/rope.json", 0, NULL);
     json_t *cases = json_object_get(golden, "cases");
 
     g_assert_cmpuint(json_array_size(cases), >, 20);
     for (size_t i = 0; i < json_array_size(cases); i++)
         check_case(json_array_get(cases, i));
-    g_test_message("%zu of %zu inverse frequencies are equal to the last bit", n_exact, n_values);
+    g_test_message("%zu of %zu inverse frequencies are equal to the last bit", n_exact,
+                   n_values);
     json_decref(golden);
 }
 
@@ -131,16 +136,21 @@ static void test_published_factors(void)
     davit_rope_spec s = {.type = DAVIT_ROPE_YARN, .factor = 32, .attention_factor = NAN};
 
     g_assert_cmpfloat_with_epsilon((double)davit_rope_attention(&s), 1.34657, 1e-5);
-    s = (davit_rope_spec){.type = DAVIT_ROPE_LONGROPE, .factor = 32, .original_max = 4096,
+    s = (davit_rope_spec){.type = DAVIT_ROPE_LONGROPE,
+                          .factor = 32,
+                          .original_max = 4096,
                           .attention_factor = NAN};
     g_assert_cmpfloat_with_epsilon((double)davit_rope_attention(&s), 1.19024, 1e-5);
-    s = (davit_rope_spec){.type = DAVIT_ROPE_YARN, .factor = 40, .attention_factor = NAN,
-                          .mscale = 1, .mscale_all_dim = 1};
+    s = (davit_rope_spec){.type = DAVIT_ROPE_YARN,
+                          .factor = 40,
+                          .attention_factor = NAN,
+                          .mscale = 1,
+                          .mscale_all_dim = 1};
     g_assert_cmpfloat((double)davit_rope_attention(&s), ==, 1);
     g_assert_cmpfloat_with_epsilon(pow(davit_rope_mscale(40, 1), 2), 1.8739, 1e-4);
 }
 
-#define SIZES                                                                              \
+#define SIZES                                                                                \
     "\"vocab_size\":64,\"hidden_size\":64,\"intermediate_size\":64,\"num_hidden_layers\":2," \
     "\"num_attention_heads\":4,\"max_position_embeddings\":256"
 
@@ -149,7 +159,8 @@ static davit_config *bind_text(const char *rest, const davit_arch_iface *arch,
 {
     g_autofree char *text = g_strdup_printf("{" SIZES "%s%s}", *rest ? "," : "", rest);
 
-    *out_settings = davit_settings_parse(text, strlen(text), NULL, 0, "config.json", report);
+    *out_settings =
+        davit_settings_parse(text, strlen(text), NULL, 0, "config.json", report);
     g_assert_nonnull(*out_settings);
     return davit_config_bind(*out_settings, arch, report);
 }
@@ -168,11 +179,11 @@ static void test_spellings(void)
          DAVIT_ROPE_LINEAR, 500, 2},
         {"\"rope_scaling\":{\"rope_type\":\"linear\",\"type\":\"linear\",\"factor\":2}",
          DAVIT_ROPE_LINEAR, 10000, 2},
-        {"\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[2,3,3]}", DAVIT_ROPE_DEFAULT,
-         10000, 1},
+        {"\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[2,3,3]}",
+         DAVIT_ROPE_DEFAULT, 10000, 1},
         /* theta inside wins over the top level; rope_scaling replaces rope_parameters */
-        {"\"rope_theta\":500.0,\"rope_parameters\":{\"rope_theta\":700.0}", DAVIT_ROPE_DEFAULT,
-         700, 1},
+        {"\"rope_theta\":500.0,\"rope_parameters\":{\"rope_theta\":700.0}",
+         DAVIT_ROPE_DEFAULT, 700, 1},
         {"\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":700.0},"
          "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":900.0}",
          DAVIT_ROPE_LINEAR, 900, 2},
@@ -184,7 +195,8 @@ static void test_spellings(void)
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
         g_autoptr(DavitSettings) settings = NULL;
-        g_autoptr(davit_config) config = bind_text(rows[i].text, &whole, &settings, report);
+        g_autoptr(davit_config) config =
+            bind_text(rows[i].text, &whole, &settings, report);
         davit_rope_spec spec;
 
         g_assert_nonnull(config);
@@ -201,9 +213,9 @@ static void test_types_disagree_warns(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitSettings) settings = NULL;
-    g_autoptr(davit_config) config =
-        bind_text("\"rope_scaling\":{\"rope_type\":\"linear\",\"type\":\"dynamic\",\"factor\":2}",
-                  &whole, &settings, report);
+    g_autoptr(davit_config) config = bind_text(
+        "\"rope_scaling\":{\"rope_type\":\"linear\",\"type\":\"dynamic\",\"factor\":2}",
+        &whole, &settings, report);
 
     g_assert_nonnull(config);
     g_assert_cmpuint(rope_of(config, "").type, ==, DAVIT_ROPE_LINEAR);
@@ -233,27 +245,29 @@ static void test_refused(void)
         uint32_t code;
         const char *subject, *found;
     } rows[] = {
-        {"{\"rope_type\":\"spiral\"}", DAVIT_R_CONFIG_UNSUPPORTED, "config.json: rope rope_type",
-         "spiral"},
-        {"{\"type\":\"dynamic\",\"factor\":1.0,\"alpha\":1000.0}", DAVIT_R_CONFIG_UNSUPPORTED,
-         "config.json: rope alpha", "1000"},
+        {"{\"rope_type\":\"spiral\"}", DAVIT_R_CONFIG_UNSUPPORTED,
+         "config.json: rope rope_type", "spiral"},
+        {"{\"type\":\"dynamic\",\"factor\":1.0,\"alpha\":1000.0}",
+         DAVIT_R_CONFIG_UNSUPPORTED, "config.json: rope alpha", "1000"},
         {"{\"type\":\"yarn\",\"factor\":4.0,\"llama_4_scaling_beta\":0.1}",
          DAVIT_R_CONFIG_UNSUPPORTED, "config.json: rope llama_4_scaling_beta", "0.1"},
-        {"{\"type\":\"linear\"}", DAVIT_R_CONFIG_MISSING, "config.json: rope factor", "nothing"},
-        {"{\"type\":\"linear\",\"factor\":0}", DAVIT_R_CONFIG_INVALID, "config.json: rope factor",
-         "0"},
+        {"{\"type\":\"linear\"}", DAVIT_R_CONFIG_MISSING, "config.json: rope factor",
+         "nothing"},
+        {"{\"type\":\"linear\",\"factor\":0}", DAVIT_R_CONFIG_INVALID,
+         "config.json: rope factor", "0"},
         {"{\"type\":\"linear\",\"factor\":\"2\"}", DAVIT_R_CONFIG_INVALID,
          "config.json: rope factor", "\"2\""},
         {"{\"type\":\"linear\",\"factor\":Infinity}", DAVIT_R_VALUE_NOT_FINITE,
          "config.json: rope factor", "Infinity"},
-        {"{\"rope_type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}", DAVIT_R_CONFIG_MISSING,
-         "config.json: rope low_freq_factor", "nothing"},
+        {"{\"rope_type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}",
+         DAVIT_R_CONFIG_MISSING, "config.json: rope low_freq_factor", "nothing"},
         {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}",
          DAVIT_R_CONFIG_INVALID, "config.json: rope high_freq_factor", "4"},
         {"{\"type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}",
-         DAVIT_R_CONFIG_INVALID, "config.json: rope short_factor and long_factor", "2 and 2"},
-        {"{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}", DAVIT_R_CONFIG_UNSUPPORTED,
-         "config.json: rope partial_rotary_factor", "0.5"},
+         DAVIT_R_CONFIG_INVALID, "config.json: rope short_factor and long_factor",
+         "2 and 2"},
+        {"{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}",
+         DAVIT_R_CONFIG_UNSUPPORTED, "config.json: rope partial_rotary_factor", "0.5"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -311,8 +325,8 @@ static void test_gguf_partial_and_local(void)
     g_autoptr(davit_config) whole_head =
         bind_gguf("\"a.rope.dimension_count\":16", &partial, &settings, report);
     g_autoptr(davit_config) gemma =
-        bind_gguf("\"a.rope.scaling.type\":\"linear\",\"a.rope.scaling.factor\":8.0", &local,
-                  &settings2, report);
+        bind_gguf("\"a.rope.scaling.type\":\"linear\",\"a.rope.scaling.factor\":8.0",
+                  &local, &settings2, report);
 
     g_assert_nonnull(whole_head);
     g_assert_nonnull(gemma);

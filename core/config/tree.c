@@ -120,13 +120,14 @@ json_t *davit_tree_parse(const char *text, size_t len, const char *subject,
     for (size_t i = 0; i < b.depth; i++)
         g_free(b.stack[i].key);
     if (status == DAVIT_OK && !json_is_object(b.root))
-        status = davit_report_add(report, &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
-                                                          .status = DAVIT_E_CORRUPT,
-                                                          .stage = "config",
-                                                          .subject = subject,
-                                                          .expected = "a JSON object",
-                                                          .found = "another JSON value",
-                                                          .message = "not a configuration"});
+        status =
+            davit_report_add(report, &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
+                                                     .status = DAVIT_E_CORRUPT,
+                                                     .stage = "config",
+                                                     .subject = subject,
+                                                     .expected = "a JSON object",
+                                                     .found = "another JSON value",
+                                                     .message = "not a configuration"});
     if (status == DAVIT_OK)
         return b.root;
     json_decref(b.root);
@@ -181,7 +182,8 @@ char *davit_tree_text(const json_t *value)
     if (json_is_real(value)) {
         char digits[G_ASCII_DTOSTR_BUF_SIZE];
 
-        return g_strdup(g_ascii_formatd(digits, sizeof digits, "%.9g", json_real_value(value)));
+        return g_strdup(
+            g_ascii_formatd(digits, sizeof digits, "%.9g", json_real_value(value)));
     }
     if (json_is_object(value) && davit_tree_number(value, &v))
         return g_strdup(json_string_value(json_object_get(value, "__float__")));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small JSON documents (config.json, generation_config.json) as Jansson trees, in the dialect
- * that Python writes. Jansson holds no non-finite number, so NaN and Infinity become what
- * transformers 5 writes for them: {"__float__": "Infinity"}.
+ * Small JSON documents (config.json, generation_config.json) as Jansson trees, in the
+ * dialect that Python writes. Jansson holds no non-finite number, so NaN and Infinity
+ * become what transformers 5 writes for them: {"__float__": "Infinity"}.
  */
 #ifndef DAVIT_CONFIG_TREE_H
 #define DAVIT_CONFIG_TREE_H
 
 #include "base/report.h"
 
-#define DAVIT_TREE_MAX_BYTES (64ull << 20) /* of one document; real ones are below 1 MiB */
+#define DAVIT_TREE_MAX_BYTES                                                             \
+    (64ull << 20) /* of one document; real ones are below 1 MiB */
 
 /* Returns: (owned) the tree of @text, whose top is an object, or NULL with records
  * (DAVIT_R_JSON_INVALID, DAVIT_R_CONFIG_INVALID when the top is something else). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The watch list: settings that change the math. One that is set to something other than its
- * neutral value, and that neither the architecture's forward nor its tables read, refuses the
- * model: running without it would give wrong text, quietly. */
+ * The watch list: settings that change the math. One that is set to something other than
+ * its neutral value, and that neither the architecture's forward nor its tables read,
+ * refuses the model: running without it would give wrong text, quietly. */
 #include "config/bind_private.h"
 
 #include <math.h>
@@ -97,10 +97,12 @@ static bool was_read(const davit_config *config, const char *key)
 {
     for (guint i = 0; i < config->symbols->len; i++) {
         DavitSymbol *symbol = g_ptr_array_index(config->symbols, i);
-        const char *spellings = config->settings->keys ? symbol->row.gguf : symbol->row.json;
+        const char *spellings =
+            config->settings->keys ? symbol->row.gguf : symbol->row.json;
         g_auto(GStrv) names = g_strsplit(spellings ? spellings : "", "|", -1);
 
-        if (g_atomic_int_get(&symbol->seen) && g_strv_contains((const char *const *)names, key))
+        if (g_atomic_int_get(&symbol->seen) &&
+            g_strv_contains((const char *const *)names, key))
             return true;
     }
     return false;
@@ -113,15 +115,16 @@ static int32_t refuse(const davit_config *config, const char *key, const json_t 
 
     return davit_report_add(
         report,
-        &(DavitFinding){.code = DAVIT_R_CONFIG_UNSUPPORTED,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_RUN,
-                        .stage = "config",
-                        .subject = davit_config_subject(config, key, report),
-                        .expected = "a neutral value, or an architecture that reads the key",
-                        .found = found,
-                        .message = "the setting changes the model's math and the architecture "
-                                   "plugin does not know it"});
+        &(DavitFinding){
+            .code = DAVIT_R_CONFIG_UNSUPPORTED,
+            .status = DAVIT_E_UNSUPPORTED,
+            .purposes = DAVIT_RUN,
+            .stage = "config",
+            .subject = davit_config_subject(config, key, report),
+            .expected = "a neutral value, or an architecture that reads the key",
+            .found = found,
+            .message = "the setting changes the model's math and the architecture "
+                       "plugin does not know it"});
 }
 
 /* @key as it is in the file, @name without the architecture's prefix. */
@@ -153,13 +156,13 @@ int32_t davit_config_check_unread(const davit_config *config, DavitReport *repor
 {
     const DavitSettings *settings = config->settings;
     json_t *object = settings->keys ? settings->keys : settings->json;
-    g_autofree char *prefix = g_strconcat(settings->gguf_arch ? settings->gguf_arch : "", ".", NULL);
+    g_autofree char *prefix =
+        g_strconcat(settings->gguf_arch ? settings->gguf_arch : "", ".", NULL);
     int32_t status = check_rope(config, report);
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach (object, key, value) {
         const char *name = key;
         int32_t s;
 

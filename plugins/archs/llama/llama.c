@@ -16,11 +16,12 @@ static const davit_config_row llama_config[] = {
     DAVIT_CONFIG_TIE("0"),
     DAVIT_CONFIG_ACT("silu"),
     /* Mistral windows every layer */
-    DAVIT_CONFIG_WINDOW("mistral_native:0, mistral:4096, ministral:4096, cwm:8192, 0",
-                        "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0"),
+    DAVIT_CONFIG_WINDOW(
+        "mistral_native:0, mistral:4096, ministral:4096, cwm:8192, 0",
+        "mistral:=1, ministral:=1, cwm:=i % 4 != 0, gguf:=window > 0, =0"),
     {"qkv_bias", "bool", "attention_bias|qkv_bias", NULL, "seed_oss:1, 0", NULL, NULL},
-    {"o_bias", "bool", "attention_out_bias|bias", NULL, "seed_oss:0, internlm3:0, qkv_bias", NULL,
-     NULL},
+    {"o_bias", "bool", "attention_out_bias|bias", NULL,
+     "seed_oss:0, internlm3:0, qkv_bias", NULL, NULL},
     {"mlp_bias", "bool", "mlp_bias|bias", NULL, "0", NULL, NULL},
     DAVIT_CONFIG_END,
 };
@@ -28,21 +29,23 @@ static const davit_config_row llama_config[] = {
 static const davit_slot_row llama_slots[] = {
     DAVIT_SLOTS_ENDS,
     DAVIT_SLOTS_PRE_NORMS,
-    {"rope.freqs", "G", NULL, "ceildiv(hd, 2)", NULL, "rope_freqs", "rep", "f32", DAVIT_SLOT_OPTIONAL, 0},
+    {"rope.freqs", "G", NULL, "ceildiv(hd, 2)", NULL, "rope_freqs", "rep", "f32",
+     DAVIT_SLOT_OPTIONAL, 0},
     DAVIT_SLOTS_ATTN_PERM,
     DAVIT_SLOT_BIAS("attn.q.bias", "qkv_bias", "nh*hd", "self_attn.q_proj.bias",
                     "attn_q.bias~perm(nh)", "col:hd", DAVIT_SLOT_ROPE),
     DAVIT_SLOT_BIAS("attn.k.bias", "qkv_bias", "nkv*hd", "self_attn.k_proj.bias",
                     "attn_k.bias~perm(nkv)", "col:hd", DAVIT_SLOT_ROPE),
-    DAVIT_SLOT_BIAS("attn.v.bias", "qkv_bias", "nkv*hd", "self_attn.v_proj.bias", "attn_v.bias",
-                    "col:hd", 0),
+    DAVIT_SLOT_BIAS("attn.v.bias", "qkv_bias", "nkv*hd", "self_attn.v_proj.bias",
+                    "attn_v.bias", "col:hd", 0),
     DAVIT_SLOTS_O_BIAS("o_bias"),
     DAVIT_SLOTS_MLP(NULL),
-    DAVIT_SLOT_BIAS("ffn.gate.bias", "mlp_bias", "I", "mlp.gate_proj.bias", "ffn_gate.bias",
+    DAVIT_SLOT_BIAS("ffn.gate.bias", "mlp_bias", "I", "mlp.gate_proj.bias",
+                    "ffn_gate.bias", "col", 0),
+    DAVIT_SLOT_BIAS("ffn.up.bias", "mlp_bias", "I", "mlp.up_proj.bias", "ffn_up.bias",
                     "col", 0),
-    DAVIT_SLOT_BIAS("ffn.up.bias", "mlp_bias", "I", "mlp.up_proj.bias", "ffn_up.bias", "col", 0),
-    DAVIT_SLOT_BIAS("ffn.down.bias", "mlp_bias", "H", "mlp.down_proj.bias", "ffn_down.bias",
-                    "rep", 0),
+    DAVIT_SLOT_BIAS("ffn.down.bias", "mlp_bias", "H", "mlp.down_proj.bias",
+                    "ffn_down.bias", "rep", 0),
     DAVIT_SLOTS_END,
 };
 
@@ -53,17 +56,15 @@ static const davit_arch_iface llama_arch = {
           "IQuestCoderForCausalLM|NanbeigeForCausalLM",
     .model_types = "llama|mistral|ministral|internlm3|seed_oss|cwm",
     .gguf = "llama",
-    .config = llama_config,
-    .config_stride = sizeof(davit_config_row),
-    .slots = llama_slots,
-    .slot_stride = sizeof(davit_slot_row),
+    DAVIT_ARCH_TABLES(llama_config, llama_slots),
     .build = davit_decoder_build_plain,
 };
 
-DAVIT_COMPONENT(llama, DAVIT_KIND_ARCH, "org.davit.arch.llama",
-                "hf=LlamaForCausalLM|MistralForCausalLM|MinistralForCausalLM|InternLM3ForCausalLM|"
-                "SeedOssForCausalLM|CwmForCausalLM;gguf=llama",
-                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &llama_arch);
-DAVIT_PLUGIN("org.davit.arch.llama", "Llama and its aliases", "davit", "0.1.0", "Apache-2.0",
-             &llama);
+DAVIT_COMPONENT(
+    llama, DAVIT_KIND_ARCH, "org.davit.arch.llama",
+    "hf=LlamaForCausalLM|MistralForCausalLM|MinistralForCausalLM|InternLM3ForCausalLM|"
+    "SeedOssForCausalLM|CwmForCausalLM;gguf=llama",
+    DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+    .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &llama_arch);
+DAVIT_PLUGIN("org.davit.arch.llama", "Llama and its aliases", "davit", "0.1.0",
+             "Apache-2.0", &llama);

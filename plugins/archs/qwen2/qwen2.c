@@ -16,7 +16,7 @@ static const davit_config_row qwen2_config[] = {
 };
 
 static const davit_slot_row qwen2_slots[] = {
-    DAVIT_SLOTS_ENDS,       DAVIT_SLOTS_PRE_NORMS, DAVIT_SLOTS_ATTN,
+    DAVIT_SLOTS_ENDS,          DAVIT_SLOTS_PRE_NORMS, DAVIT_SLOTS_ATTN,
     DAVIT_SLOTS_QKV_BIAS("1"), DAVIT_SLOTS_MLP(NULL), DAVIT_SLOTS_END,
 };
 
@@ -44,15 +44,14 @@ static const davit_arch_iface qwen2_arch = {
     .hf = "Qwen2ForCausalLM",
     .model_types = "qwen2",
     .gguf = "qwen2",
-    .config = qwen2_config,
-    .config_stride = sizeof(davit_config_row),
-    .slots = qwen2_slots,
-    .slot_stride = sizeof(davit_slot_row),
+    DAVIT_ARCH_TABLES(qwen2_config, qwen2_slots),
     .build = qwen2_build,
 };
 
 DAVIT_COMPONENT(qwen2, DAVIT_KIND_ARCH, "org.davit.arch.qwen2",
                 "hf=Qwen2ForCausalLM;gguf=qwen2",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &qwen2_arch);
-DAVIT_PLUGIN("org.davit.arch.qwen2", "Qwen2 and Qwen2.5", "davit", "0.1.0", "Apache-2.0", &qwen2);
+                .create = davit_arch_create, .destroy = davit_arch_destroy,
+                .iface = &qwen2_arch);
+DAVIT_PLUGIN("org.davit.arch.qwen2", "Qwen2 and Qwen2.5", "davit", "0.1.0", "Apache-2.0",
+             &qwen2);

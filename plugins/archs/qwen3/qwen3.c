@@ -20,8 +20,10 @@ static const davit_slot_row qwen3_slots[] = {
     DAVIT_SLOTS_ENDS,
     DAVIT_SLOTS_PRE_NORMS,
     DAVIT_SLOTS_ATTN,
-    {"attn.q_norm", "L", NULL, "hd", "self_attn.q_norm", "attn_q_norm", "rep", "norm", 0, 0},
-    {"attn.k_norm", "L", NULL, "hd", "self_attn.k_norm", "attn_k_norm", "rep", "norm", 0, 0},
+    {"attn.q_norm", "L", NULL, "hd", "self_attn.q_norm", "attn_q_norm", "rep", "norm", 0,
+     0},
+    {"attn.k_norm", "L", NULL, "hd", "self_attn.k_norm", "attn_k_norm", "rep", "norm", 0,
+     0},
     DAVIT_SLOTS_QKV_BIAS("bias"),
     DAVIT_SLOTS_O_BIAS("bias"),
     DAVIT_SLOTS_MLP(NULL),
@@ -53,15 +55,13 @@ static const davit_arch_iface qwen3_arch = {
     .hf = "Qwen3ForCausalLM",
     .model_types = "qwen3",
     .gguf = "qwen3",
-    .config = qwen3_config,
-    .config_stride = sizeof(davit_config_row),
-    .slots = qwen3_slots,
-    .slot_stride = sizeof(davit_slot_row),
+    DAVIT_ARCH_TABLES(qwen3_config, qwen3_slots),
     .build = qwen3_build,
 };
 
 DAVIT_COMPONENT(qwen3, DAVIT_KIND_ARCH, "org.davit.arch.qwen3",
                 "hf=Qwen3ForCausalLM;gguf=qwen3",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &qwen3_arch);
+                .create = davit_arch_create, .destroy = davit_arch_destroy,
+                .iface = &qwen3_arch);
 DAVIT_PLUGIN("org.davit.arch.qwen3", "Qwen3", "davit", "0.1.0", "Apache-2.0", &qwen3);

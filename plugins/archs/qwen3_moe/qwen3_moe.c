@@ -12,16 +12,17 @@ static const davit_config_row qwen3_moe_config[] = {
     {"bias", "bool", "attention_bias", NULL, "0", NULL, NULL},
     {"use_window", "bool", "use_sliding_window", NULL, "0", NULL, NULL},
     DAVIT_CONFIG_WINDOW("gguf:0, 4096", "=use_window && window > 0"),
-    {"E", "int", "num_experts|num_local_experts|n_routed_experts", "expert_count", "128", NULL,
-     "1..65536"},
-    {"k", "int", "num_experts_per_tok|num_experts_per_token", "expert_used_count", "8", NULL,
-     "1..E"},
+    {"E", "int", "num_experts|num_local_experts|n_routed_experts", "expert_count", "128",
+     NULL, "1..65536"},
+    {"k", "int", "num_experts_per_tok|num_experts_per_token", "expert_used_count", "8",
+     NULL, "1..E"},
     {"Im", "int", "moe_intermediate_size", "expert_feed_forward_length", "768", NULL,
      "1..16777216"},
     {"renorm", "bool", "norm_topk_prob", "expert_weights_norm", "gguf:1, 0", NULL, NULL},
     {"step", "int", "decoder_sparse_step", NULL, "1", NULL, "1.."},
     {"dense", "layers", "mlp_only_layers", NULL, "0", NULL, NULL},
-    {"moe", "int*", NULL, NULL, "!dense && (i + 1) % step == 0", NULL, NULL}, /* derived */
+    {"moe", "int*", NULL, NULL, "!dense && (i + 1) % step == 0", NULL,
+     NULL}, /* derived */
     DAVIT_CONFIG_END,
 };
 
@@ -29,20 +30,23 @@ static const davit_slot_row qwen3_moe_slots[] = {
     DAVIT_SLOTS_ENDS,
     DAVIT_SLOTS_PRE_NORMS,
     DAVIT_SLOTS_ATTN,
-    {"attn.q_norm", "L", NULL, "hd", "self_attn.q_norm", "attn_q_norm", "rep", "norm", 0, 0},
-    {"attn.k_norm", "L", NULL, "hd", "self_attn.k_norm", "attn_k_norm", "rep", "norm", 0, 0},
+    {"attn.q_norm", "L", NULL, "hd", "self_attn.q_norm", "attn_q_norm", "rep", "norm", 0,
+     0},
+    {"attn.k_norm", "L", NULL, "hd", "self_attn.k_norm", "attn_k_norm", "rep", "norm", 0,
+     0},
     DAVIT_SLOTS_QKV_BIAS("bias"),
     DAVIT_SLOTS_O_BIAS("bias"),
     DAVIT_SLOTS_MLP("!moe"),
     {"moe.router", "L", "moe", "E,H", "mlp.gate", "ffn_gate_inp", "rep", "lin", 0, 0},
     {"moe.gate", "L", "moe", "E,Im,H",
-     "mlp.experts.*.gate_proj#stack|mlp.experts.gate_up_proj!#half(0,1)", "ffn_gate_exps", "exp",
-     "exp", 0, 0},
+     "mlp.experts.*.gate_proj#stack|mlp.experts.gate_up_proj!#half(0,1)", "ffn_gate_exps",
+     "exp", "exp", 0, 0},
     {"moe.up", "L", "moe", "E,Im,H",
-     "mlp.experts.*.up_proj#stack|mlp.experts.gate_up_proj!#half(1,1)", "ffn_up_exps", "exp",
+     "mlp.experts.*.up_proj#stack|mlp.experts.gate_up_proj!#half(1,1)", "ffn_up_exps",
+     "exp", "exp", 0, 0},
+    {"moe.down", "L", "moe", "E,H,Im",
+     "mlp.experts.*.down_proj#stack|mlp.experts.down_proj!", "ffn_down_exps", "exp",
      "exp", 0, 0},
-    {"moe.down", "L", "moe", "E,H,Im", "mlp.experts.*.down_proj#stack|mlp.experts.down_proj!",
-     "ffn_down_exps", "exp", "exp", 0, 0},
     DAVIT_SLOTS_END,
 };
 
@@ -53,8 +57,9 @@ static void qwen3_moe_layer(const davit_graph *g, uint64_t i, davit_decoder_laye
         davit_decoder_window(g, i, out);
 }
 
-static int32_t qwen3_moe_build(void *self, const davit_build_suite *build, davit_builder *b,
-                               const char *entry, const davit_sink *sink)
+static int32_t qwen3_moe_build(void *self, const davit_build_suite *build,
+                               davit_builder *b, const char *entry,
+                               const davit_sink *sink)
 {
     davit_graph g = davit_graph_open(self, build, b);
     davit_decoder d = davit_decoder_of(&g);
@@ -74,15 +79,14 @@ static const davit_arch_iface qwen3_moe_arch = {
     .hf = "Qwen3MoeForCausalLM",
     .model_types = "qwen3_moe",
     .gguf = "qwen3moe",
-    .config = qwen3_moe_config,
-    .config_stride = sizeof(davit_config_row),
-    .slots = qwen3_moe_slots,
-    .slot_stride = sizeof(davit_slot_row),
+    DAVIT_ARCH_TABLES(qwen3_moe_config, qwen3_moe_slots),
     .build = qwen3_moe_build,
 };
 
 DAVIT_COMPONENT(qwen3_moe, DAVIT_KIND_ARCH, "org.davit.arch.qwen3_moe",
                 "hf=Qwen3MoeForCausalLM;gguf=qwen3moe",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
-                .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &qwen3_moe_arch);
-DAVIT_PLUGIN("org.davit.arch.qwen3_moe", "Qwen3 with experts", "davit", "0.1.0", "Apache-2.0", &qwen3_moe);
+                .create = davit_arch_create, .destroy = davit_arch_destroy,
+                .iface = &qwen3_moe_arch);
+DAVIT_PLUGIN("org.davit.arch.qwen3_moe", "Qwen3 with experts", "davit", "0.1.0",
+             "Apache-2.0", &qwen3_moe);

@@ -45,10 +45,7 @@ static const davit_arch_iface smollm3_arch = {
     .hf = "SmolLM3ForCausalLM",
     .model_types = "smollm3",
     .gguf = "smollm3",
-    .config = smollm3_config,
-    .config_stride = sizeof(davit_config_row),
-    .slots = smollm3_slots,
-    .slot_stride = sizeof(davit_slot_row),
+    DAVIT_ARCH_TABLES(smollm3_config, smollm3_slots),
     .build = smollm3_build,
 };
 
@@ -57,4 +54,5 @@ DAVIT_COMPONENT(smollm3, DAVIT_KIND_ARCH, "org.davit.arch.smollm3",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .create = davit_arch_create, .destroy = davit_arch_destroy,
                 .iface = &smollm3_arch);
-DAVIT_PLUGIN("org.davit.arch.smollm3", "SmolLM3", "davit", "0.1.0", "Apache-2.0", &smollm3);
+DAVIT_PLUGIN("org.davit.arch.smollm3", "SmolLM3", "davit", "0.1.0", "Apache-2.0",
+             &smollm3);

@@ -32,7 +32,8 @@ static const davit_slot_row *slot_row(const davit_arch_iface *arch, size_t n)
 
 static const davit_config_row *config_row(const davit_arch_iface *arch, size_t n)
 {
-    return (const davit_config_row *)((const char *)arch->config + n * arch->config_stride);
+    return (const davit_config_row *)((const char *)arch->config +
+                                      n * arch->config_stride);
 }
 
 /* ---- symbols ---- */
@@ -55,7 +56,8 @@ static bool any_symbol(void *ctx, const char *sym, int64_t *out)
     return false;
 }
 
-static void check_expressions(const davit_arch_iface *arch, const char *id, const char *text)
+static void check_expressions(const davit_arch_iface *arch, const char *id,
+                              const char *text)
 {
     g_autoptr(DavitReport) report = davit_report_new();
     DavitScope scope = {any_symbol, (void *)(uintptr_t)arch};
@@ -66,7 +68,8 @@ static void check_expressions(const davit_arch_iface *arch, const char *id, cons
 }
 
 /* Arguments of every transform: "a#rows(0,nh*hd)|b#T#perm(nh)". */
-static void check_transforms(const davit_arch_iface *arch, const char *id, const char *text)
+static void check_transforms(const davit_arch_iface *arch, const char *id,
+                             const char *text)
 {
     const char *at = text ? text : "";
 
@@ -110,7 +113,8 @@ static void symbols_are_unique_and_core_finds_its_own(void)
         DavitComponent *component = g_ptr_array_index(archs, a);
         const davit_arch_iface *arch = use_arch(component);
         g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-        static const char *const own[] = {"V", "H", "L", "nh", "nkv", "hd", "max_pos", "tie"};
+        static const char *const own[] = {"V",   "H",  "L",       "nh",
+                                          "nkv", "hd", "max_pos", "tie"};
 
         for (size_t n = 0; config_row(arch, n)->sym; n++)
             if (!g_hash_table_add(seen, (char *)(uintptr_t)config_row(arch, n)->sym))
@@ -125,7 +129,8 @@ static void symbols_are_unique_and_core_finds_its_own(void)
 static void no_name_is_claimed_twice(void)
 {
     const GPtrArray *archs = davit_registry_kind(registry, DAVIT_KIND_ID_ARCH);
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
     for (guint a = 0; a < archs->len; a++) {
         const davit_arch_iface *arch = use_arch(g_ptr_array_index(archs, a));
@@ -176,18 +181,22 @@ static bool is_claimed(const DavitSettings *settings)
 static bool check_model(const char *path)
 {
     g_autoptr(DavitReport) report = davit_report_new();
-    DavitCheckpoint *checkpoint = davit_checkpoint_open(registry, path, DAVIT_MAP, report);
-    g_autoptr(DavitSettings) settings = checkpoint ? davit_settings_open(checkpoint, report) : NULL;
+    DavitCheckpoint *checkpoint =
+        davit_checkpoint_open(registry, path, DAVIT_MAP, report);
+    g_autoptr(DavitSettings) settings =
+        checkpoint ? davit_settings_open(checkpoint, report) : NULL;
     const DavitPlanOptions options = {.purposes = DAVIT_MAP};
     bool claimed = settings && is_claimed(settings);
     DavitPlan *plan = NULL;
 
     if (!settings)
-        g_error("%s: %s", path, davit_record_sentence(davit_report_first_error(report, 0)));
+        g_error("%s: %s", path,
+                davit_record_sentence(davit_report_first_error(report, 0)));
     if (claimed) {
         plan = davit_plan_make(registry, checkpoint, settings, &options, report);
         if (!plan)
-            g_error("%s: %s", path, davit_record_sentence(davit_report_first_error(report, 0)));
+            g_error("%s: %s", path,
+                    davit_record_sentence(davit_report_first_error(report, 0)));
         g_assert_cmpuint(plan->n_slots, >, 0);
     }
     davit_plan_free(plan);

@@ -57,12 +57,13 @@ static uint32_t pairing_of(const davit_graph *g, int32_t q, int32_t k, int32_t q
 {
     uint32_t bit = g->build->slot_flags(g->b, q) & DAVIT_SLOT_INTERLEAVED;
     const int32_t others[] = {k, q_bias, k_bias};
-    const davit_refusal no = {.struct_size = DAVIT_END(davit_refusal, url),
-                              .code = DAVIT_R_MAP_INCOMPLETE,
-                              .subject = "attn.q",
-                              .expected = "one rotary row order for q, k and their biases",
-                              .found = "two",
-                              .message = "the file stores q and k in different row orders"};
+    const davit_refusal no = {
+        .struct_size = DAVIT_END(davit_refusal, url),
+        .code = DAVIT_R_MAP_INCOMPLETE,
+        .subject = "attn.q",
+        .expected = "one rotary row order for q, k and their biases",
+        .found = "two",
+        .message = "the file stores q and k in different row orders"};
 
     for (size_t n = 0; n < sizeof others / sizeof others[0]; n++)
         if (others[n] >= 0 &&
@@ -79,7 +80,8 @@ static int32_t angles_of(const davit_decoder_ropes *ropes, const char *type)
     return -1;
 }
 
-static davit_decoder_layer layer_of(const davit_graph *g, const davit_decoder *d, uint64_t i)
+static davit_decoder_layer layer_of(const davit_graph *g, const davit_decoder *d,
+                                    uint64_t i)
 {
     davit_decoder_layer layer = {.rope = ""};
 
@@ -97,8 +99,8 @@ int32_t davit_decoder_attn(const davit_graph *g, const davit_decoder *d, uint64_
     int32_t bq = slot(g, "attn.q.bias", i);
     int32_t bk = slot(g, "attn.k.bias", i);
     int32_t angles = angles_of(ropes, layer.rope);
-    int32_t q = davit_linear(g, x, wq, bq);                                      /* [T, nh*hd] */
-    int32_t k = davit_linear(g, x, wk, bk);                                      /* [T, nkv*hd] */
+    int32_t q = davit_linear(g, x, wq, bq); /* [T, nh*hd] */
+    int32_t k = davit_linear(g, x, wk, bk); /* [T, nkv*hd] */
     int32_t v = davit_linear(g, x, slot(g, "attn.v", i), slot(g, "attn.v.bias", i));
     uint64_t hd = d->head_dim;
     int32_t state, y;
@@ -130,8 +132,8 @@ int32_t davit_decoder_attn(const davit_graph *g, const davit_decoder *d, uint64_
 
 /* ---- MLP ---- */
 
-static int32_t experts(const davit_graph *g, const davit_decoder *d, uint64_t i, int32_t x,
-                       int32_t router)
+static int32_t experts(const davit_graph *g, const davit_decoder *d, uint64_t i,
+                       int32_t x, int32_t router)
 {
     const int32_t weights[3] = {slot(g, "moe.gate", i), slot(g, "moe.up", i),
                                 slot(g, "moe.down", i)};
@@ -152,7 +154,8 @@ static int32_t experts(const davit_graph *g, const davit_decoder *d, uint64_t i,
         (davit_moe_ffn_attr){.n_experts = n_experts, .top_k = d->top_k, .kind = d->act});
 }
 
-int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t i, int32_t x)
+int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t i,
+                          int32_t x)
 {
     int32_t router = d->top_k ? slot(g, "moe.router", i) : -1;
     int32_t gate, up;
@@ -162,7 +165,8 @@ int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t
     gate = slot(g, "ffn.gate", i);
     up = davit_linear(g, x, slot(g, "ffn.up", i), slot(g, "ffn.up.bias", i)); /* [T, I] */
     if (gate >= 0)
-        up = davit_glu(g, davit_linear(g, x, gate, slot(g, "ffn.gate.bias", i)), up, d->act);
+        up = davit_glu(g, davit_linear(g, x, gate, slot(g, "ffn.gate.bias", i)), up,
+                       d->act);
     else
         davit_act(g, up, d->act);
     return davit_linear(g, up, slot(g, "ffn.down", i), slot(g, "ffn.down.bias", i));
@@ -180,16 +184,18 @@ static void add_branch(const davit_graph *g, const davit_decoder *d, int32_t y, 
 }
 
 /* What the attention reads: @x itself when norms come after. */
-static int32_t attn_input(const davit_graph *g, const davit_decoder *d, uint64_t i, int32_t x)
+static int32_t attn_input(const davit_graph *g, const davit_decoder *d, uint64_t i,
+                          int32_t x)
 {
     if (d->placement == DAVIT_PLACE_POST)
         return x;
     return norm(g, d, x, slot(g, "attn.norm", i), slot(g, "attn.norm.bias", i));
 }
 
-/* What the MLP reads: in a parallel block without a norm of its own, the attention's input. */
-static int32_t ffn_input(const davit_graph *g, const davit_decoder *d, uint64_t i, int32_t x,
-                         int32_t attn_in)
+/* What the MLP reads: in a parallel block without a norm of its own, the attention's
+ * input. */
+static int32_t ffn_input(const davit_graph *g, const davit_decoder *d, uint64_t i,
+                         int32_t x, int32_t attn_in)
 {
     int32_t w = d->placement == DAVIT_PLACE_POST ? -1 : slot(g, "ffn.norm", i);
 
@@ -244,7 +250,8 @@ static davit_decoder_ropes record_ropes(const davit_graph *g, const davit_decode
 
 int32_t davit_decoder_build(const davit_graph *g, const davit_decoder *d)
 {
-    int32_t x = davit_embed(g, davit_slot(g, "tok_embd", -1), d->embed_scale); /* [T, H] */
+    int32_t x =
+        davit_embed(g, davit_slot(g, "tok_embd", -1), d->embed_scale); /* [T, H] */
     davit_decoder_ropes ropes = record_ropes(g, d);
     int32_t logits;
 
@@ -256,7 +263,8 @@ int32_t davit_decoder_build(const davit_graph *g, const davit_decoder *d)
     g->build->layer(g->b, -1);
     x = davit_gather_rows(g, x); /* [R, H] */
     norm_to(g, d, x, davit_slot(g, "norm", -1), davit_slot(g, "norm.bias", -1), x);
-    logits = davit_linear_rows(g, x, davit_slot(g, "head", -1), -1, d->logit_scale, DAVIT_ROWS_R);
+    logits = davit_linear_rows(g, x, davit_slot(g, "head", -1), -1, d->logit_scale,
+                               DAVIT_ROWS_R);
     if (d->logit_softcap > 0)
         davit_softcap(g, logits, d->logit_softcap);
     g->build->name(g->b, logits, "logits");
@@ -270,8 +278,9 @@ void davit_decoder_window(const davit_graph *g, uint64_t i, davit_decoder_layer 
         out->window = (uint64_t)davit_get_int(g, "window", -1);
 }
 
-int32_t davit_decoder_build_plain(void *self, const davit_build_suite *build, davit_builder *b,
-                                  const char *entry, const davit_sink *sink)
+int32_t davit_decoder_build_plain(void *self, const davit_build_suite *build,
+                                  davit_builder *b, const char *entry,
+                                  const davit_sink *sink)
 {
     davit_graph g = davit_graph_open(self, build, b);
     davit_decoder d = davit_decoder_of(&g);

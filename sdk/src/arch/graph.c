@@ -23,8 +23,9 @@ int32_t davit_arch_create(void *bundle_ctx, const davit_create_in *in, void **ou
                          &(davit_refusal){.code = DAVIT_R_NEEDS_UNMET,
                                           .subject = in->component,
                                           .expected = "suite config 1.0",
-                                          .message = "the host does not offer a suite that "
-                                                     "architectures need"});
+                                          .message =
+                                              "the host does not offer a suite that "
+                                              "architectures need"});
     self = host->alloc(host->ctx, sizeof *self, sizeof(void *));
     if (!self)
         return davit_say(sink, DAVIT_E_IO,

@@ -2,8 +2,8 @@
  * Inverse frequencies and attention factors of rotary embeddings.
  *
  * Numbers are rounded to float32 where transformers (modeling_rope_utils) has a float32
- * tensor, and stay double where it has a Python float, so that results agree bit for bit but
- * for the last place of pow. d = rotated dims, j = 0 .. d/2 - 1. */
+ * tensor, and stay double where it has a Python float, so that results agree bit for bit
+ * but for the last place of pow. d = rotated dims, j = 0 .. d/2 - 1. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,8 @@ static float base_power(double base, uint64_t j, uint64_t d)
 /* Dims below which YaRN extrapolates and above which it interpolates, in pairs. */
 static double correction(double rotations, uint64_t d, const davit_rope_spec *spec)
 {
-    return (double)d * log(spec->original_max / (rotations * 2 * pi)) / (2 * log(spec->theta));
+    return (double)d * log(spec->original_max / (rotations * 2 * pi)) /
+           (2 * log(spec->theta));
 }
 
 static float yarn(const davit_rope_spec *spec, uint64_t j, uint64_t d)
@@ -76,7 +77,8 @@ static float llama3(const davit_rope_spec *spec, uint64_t j, uint64_t d)
     return (1.0f - smooth) * own / (float)spec->factor + smooth * own;
 }
 
-static float longrope(const davit_rope_spec *spec, uint64_t j, uint64_t d, uint32_t variant)
+static float longrope(const davit_rope_spec *spec, uint64_t j, uint64_t d,
+                      uint32_t variant)
 {
     const double *factor = variant ? spec->long_factor : spec->short_factor;
     float extension = factor && j < spec->n_factors ? (float)factor[j] : 1.0f;
@@ -159,7 +161,8 @@ int32_t davit_rope_angles(const davit_graph *g, const char *layer_type, uint64_t
                           int32_t divisors)
 {
     davit_rope_spec spec = {.struct_size = DAVIT_END(davit_rope_spec, long_factor)};
-    davit_rope_angles_attr attr = {.struct_size = DAVIT_END(davit_rope_angles_attr, n_variants),
+    davit_rope_angles_attr attr = {.struct_size =
+                                       DAVIT_END(davit_rope_angles_attr, n_variants),
                                    .select = DAVIT_ROPE_FIXED,
                                    .n_variants = 1};
     float table[2 * DAVIT_ROPE_MAX_PAIRS];
@@ -186,7 +189,8 @@ int32_t davit_rope_angles(const davit_graph *g, const char *layer_type, uint64_t
         davit_rope_inv_freq(&spec, head_dim, v, table + v * attr.rot_dim / 2);
     }
     r = davit_rec(DAVIT_OP_ROPE_ANGLES, &attr);
-    davit_rec_weight(&r, g->build->constant(g->b, table, attr.n_variants, attr.rot_dim / 2));
+    davit_rec_weight(&r,
+                     g->build->constant(g->b, table, attr.n_variants, attr.rot_dim / 2));
     davit_rec_weight(&r, divisors);
     return davit_rec_out(g, &r, davit_value_f32(g, attr.rot_dim));
 }

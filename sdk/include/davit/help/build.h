@@ -28,8 +28,8 @@ static inline int32_t davit_embed(const davit_graph *g, int32_t w, float scale)
 }
 
 /* Values of the rows of @x: [T, N], or [R, N] for the head. @bias may be -1. */
-static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
-                                        float out_scale, uint32_t rows)
+static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t w,
+                                        int32_t bias, float out_scale, uint32_t rows)
 {
     const davit_linear_attr attr = {DAVIT_END(davit_linear_attr, flags), out_scale, 0};
     davit_op_rec r = davit_rec(DAVIT_OP_LINEAR, &attr);
@@ -41,7 +41,8 @@ static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t
         g, &r, g->build->value(g->b, "f32/1", rows, g->build->slot_dim(g->b, w, 0)));
 }
 
-static inline int32_t davit_linear(const davit_graph *g, int32_t x, int32_t w, int32_t bias)
+static inline int32_t davit_linear(const davit_graph *g, int32_t x, int32_t w,
+                                   int32_t bias)
 {
     return davit_linear_rows(g, x, w, bias, 0, DAVIT_ROWS_T);
 }
@@ -61,11 +62,13 @@ static inline int32_t davit_rmsnorm_to(const davit_graph *g, int32_t x, int32_t 
 static inline int32_t davit_rmsnorm(const davit_graph *g, int32_t x, int32_t w,
                                     uint64_t n_groups, float eps)
 {
-    return davit_rmsnorm_to(g, x, w, n_groups, eps, davit_value_f32(g, davit_width(g, x)));
+    return davit_rmsnorm_to(g, x, w, n_groups, eps,
+                            davit_value_f32(g, davit_width(g, x)));
 }
 
-static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
-                                         uint64_t n_groups, float eps, int32_t y)
+static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_t w,
+                                         int32_t bias, uint64_t n_groups, float eps,
+                                         int32_t y)
 {
     const davit_norm_attr attr = {DAVIT_END(davit_norm_attr, reserved), n_groups, eps, 0};
     davit_op_rec r = davit_rec(DAVIT_OP_LAYERNORM, &attr);
@@ -76,8 +79,8 @@ static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_
     return davit_rec_out(g, &r, y);
 }
 
-static inline int32_t davit_layernorm(const davit_graph *g, int32_t x, int32_t w, int32_t bias,
-                                      uint64_t n_groups, float eps)
+static inline int32_t davit_layernorm(const davit_graph *g, int32_t x, int32_t w,
+                                      int32_t bias, uint64_t n_groups, float eps)
 {
     return davit_layernorm_to(g, x, w, bias, n_groups, eps,
                               davit_value_f32(g, davit_width(g, x)));
@@ -119,7 +122,8 @@ static inline int32_t davit_act(const davit_graph *g, int32_t x, uint32_t kind)
 }
 
 /* gate = f(gate) * up, in place in @gate. */
-static inline int32_t davit_glu(const davit_graph *g, int32_t gate, int32_t up, uint32_t kind)
+static inline int32_t davit_glu(const davit_graph *g, int32_t gate, int32_t up,
+                                uint32_t kind)
 {
     const davit_act_attr attr = {DAVIT_END(davit_act_attr, reserved), kind, 0, 0, 0};
     davit_op_rec r = davit_rec(DAVIT_OP_GLU, &attr);
@@ -148,8 +152,8 @@ static inline int32_t davit_rope(const davit_graph *g, int32_t x, int32_t angles
 }
 
 /* A per-token key/value state. @window 0 = all tokens stay visible. */
-static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads, uint64_t k_dim,
-                                     uint64_t v_dim, uint64_t window)
+static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads,
+                                     uint64_t k_dim, uint64_t v_dim, uint64_t window)
 {
     const davit_state_spec spec = {DAVIT_END(davit_state_spec, dtype),
                                    DAVIT_STATE_KV,
@@ -163,7 +167,8 @@ static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads, 
     return g->build->state(g->b, &spec);
 }
 
-static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v, int32_t state)
+static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v,
+                                   int32_t state)
 {
     const davit_none_attr attr = {DAVIT_END(davit_none_attr, struct_size)};
     davit_op_rec r = davit_rec(DAVIT_OP_KV_APPEND, &attr);
@@ -175,8 +180,8 @@ static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v, i
 }
 
 /* @attr all but struct_size filled. @sinks may be -1. Returns [T, nh*dv]. */
-static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state, int32_t sinks,
-                                 davit_attn_attr attr)
+static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state,
+                                 int32_t sinks, davit_attn_attr attr)
 {
     davit_op_rec r = davit_rec(DAVIT_OP_ATTN, &attr);
 
@@ -189,7 +194,8 @@ static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state,
 
 /* @attr all but struct_size filled. *out_ids and *out_w are [T, k]. */
 static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t bias,
-                                   davit_moe_route_attr attr, int32_t *out_ids, int32_t *out_w)
+                                   davit_moe_route_attr attr, int32_t *out_ids,
+                                   int32_t *out_w)
 {
     davit_op_rec r = davit_rec(DAVIT_OP_MOE_ROUTE, &attr);
 
@@ -203,8 +209,9 @@ static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t
 }
 
 /* @weights gate, up, down slots of class exp. Returns [T, N]. */
-static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids, int32_t w,
-                                    const int32_t weights[3], davit_moe_ffn_attr attr)
+static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids,
+                                    int32_t w, const int32_t weights[3],
+                                    davit_moe_ffn_attr attr)
 {
     davit_op_rec r = davit_rec(DAVIT_OP_MOE_FFN, &attr);
 
@@ -214,7 +221,8 @@ static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids
     davit_rec_in(&r, w);
     for (int n = 0; n < 3; n++)
         davit_rec_weight(&r, weights[n]);
-    return davit_rec_out(g, &r, davit_value_f32(g, g->build->slot_dim(g->b, weights[2], 1)));
+    return davit_rec_out(g, &r,
+                         davit_value_f32(g, g->build->slot_dim(g->b, weights[2], 1)));
 }
 
 /* [T, D] -> [R, D]: the rows that need logits. */
@@ -222,8 +230,9 @@ static inline int32_t davit_gather_rows(const davit_graph *g, int32_t x)
 {
     const davit_none_attr attr = {DAVIT_END(davit_none_attr, struct_size)};
 
-    return davit_rec_simple(g, DAVIT_OP_GATHER_ROWS, &attr, x,
-                            g->build->value(g->b, "f32/1", DAVIT_ROWS_R, davit_width(g, x)));
+    return davit_rec_simple(
+        g, DAVIT_OP_GATHER_ROWS, &attr, x,
+        g->build->value(g->b, "f32/1", DAVIT_ROWS_R, davit_width(g, x)));
 }
 
 #ifdef __cplusplus

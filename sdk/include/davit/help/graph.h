@@ -2,8 +2,8 @@
  * What a forward is recorded with: settings, slots, values, and any op as a record. One
  * wrapper for each op: build.h. A whole decoder from a descriptor: decoder.h.
  *
- * Every handle may be -1 (absent, or after an error): errors are sticky in the builder, so
- * nothing is checked here.
+ * Every handle may be -1 (absent, or after an error): errors are sticky in the builder,
+ * so nothing is checked here.
  */
 #ifndef DAVIT_HELP_GRAPH_H
 #define DAVIT_HELP_GRAPH_H
@@ -25,18 +25,28 @@ typedef struct davit_graph {
     const davit_config *config;
 } davit_graph;
 
-/* Give these to the component: .create = davit_arch_create, .destroy = davit_arch_destroy.
- * The instance remembers the host and its config suite. (sdk/src/arch/graph.c) */
+/* Give these to the component: .create = davit_arch_create, .destroy =
+ * davit_arch_destroy. The instance remembers the host and its config suite.
+ * (sdk/src/arch/graph.c) */
 int32_t davit_arch_create(void *bundle_ctx, const davit_create_in *in, void **out_self,
                           const davit_sink *sink);
 void davit_arch_destroy(void *self);
 /* @self of davit_arch_create; @build and @b as build got them. */
-davit_graph davit_graph_open(void *self, const davit_build_suite *build, davit_builder *b);
+davit_graph davit_graph_open(void *self, const davit_build_suite *build,
+                             davit_builder *b);
 /* (borrowed) the config suite, for check. */
 const davit_config_suite *davit_arch_config(void *self);
 
-/* DAVIT_ACT_ of a name as config.json writes it ("silu", "gelu_pytorch_tanh"); NONE if it is
- * not known: let the config table's bound refuse it first. */
+/* The table fields of a davit_arch_iface:
+ *   static const davit_arch_iface x_arch = {..., DAVIT_ARCH_TABLES(x_config, x_slots),
+ * ...};
+ */
+#define DAVIT_ARCH_TABLES(config_, slots_)                                               \
+    .config = config_, .config_stride = sizeof(davit_config_row), .slots = slots_,       \
+    .slot_stride = sizeof(davit_slot_row)
+
+/* DAVIT_ACT_ of a name as config.json writes it ("silu", "gelu_pytorch_tanh"); NONE if it
+ * is not known: let the config table's bound refuse it first. */
 #define DAVIT_ACT_WORDS "silu|swish|gelu|gelu_new|gelu_pytorch_tanh|gelu_fast|relu|relu2"
 uint32_t davit_act_kind(const char *name);
 
@@ -52,7 +62,8 @@ static inline float davit_get_float(const davit_graph *g, const char *sym, int64
     return (float)g->get->number(g->config, sym, layer);
 }
 
-static inline const char *davit_get_text(const davit_graph *g, const char *sym, int64_t layer)
+static inline const char *davit_get_text(const davit_graph *g, const char *sym,
+                                         int64_t layer)
 {
     return g->get->text(g->config, sym, layer);
 }
@@ -108,8 +119,8 @@ static inline int32_t davit_rec_out(const davit_graph *g, davit_op_rec *r, int32
 }
 
 /* The commonest shape: one input, no weight, one output. */
-static inline int32_t davit_rec_simple(const davit_graph *g, const char *op, const void *attr,
-                                       int32_t x, int32_t y)
+static inline int32_t davit_rec_simple(const davit_graph *g, const char *op,
+                                       const void *attr, int32_t x, int32_t y)
 {
     davit_op_rec r = davit_rec(op, attr);
 
