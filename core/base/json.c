@@ -283,7 +283,8 @@ static int32_t read_number(DavitJsonReader *r, davit_json_event *out)
         davit_json_scan_number(r->p, r->end, DAVIT_JSON_MAX_NUMBER, r->python, &n);
 
     if (why)
-        return fail(r, at, why);
+        return fail_as(r, DAVIT_R_JSON_INVALID,
+                       n.too_long ? DAVIT_E_LIMIT : DAVIT_E_CORRUPT, at, NULL, why);
     r->p = n.end;
     value_done(r);
     emit(r, out, n.whole ? DAVIT_JSON_INT : DAVIT_JSON_REAL, at);

@@ -305,7 +305,8 @@ const char *davit_json_scan_number(const char *p, const char *end, size_t max_ch
         if (!p)
             return "a number needs a digit in its exponent";
     }
-    if ((size_t)(p - start) > max_chars)
+    out->too_long = (size_t)(p - start) > max_chars;
+    if (out->too_long)
         return "a number has too many characters";
     out->end = p;
     out->whole = fits_int64(&d);

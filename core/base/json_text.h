@@ -23,7 +23,8 @@ const char *davit_json_unescape(const char *p, const char *end, bool python, GSt
 
 typedef struct DavitJsonNumber {
     const char *end;
-    bool whole; /* fits int64 and was written without fraction and exponent */
+    bool too_long; /* the reason is its length and not its grammar */
+    bool whole;    /* fits int64 and was written without fraction and exponent */
     int64_t i64;
     double f64;
 } DavitJsonNumber;

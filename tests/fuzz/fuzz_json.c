@@ -34,24 +34,32 @@ static int32_t read_all(const uint8_t *data, size_t size, uint32_t dialect,
     return status;
 }
 
+/* Ends by SIGABRT, which libFuzzer catches and keeps the input of. */
+static void disagree(const char *what, const uint8_t *data, size_t size)
+{
+    g_printerr("%s: %.*s\n", what, (int)size, (const char *)data);
+    g_assert_not_reached();
+}
+
 /* Jansson takes what we take, but for its own limits: NUL in a text, numbers past int64.
  */
 static void compare(const uint8_t *data, size_t size, int32_t status)
 {
+    const size_t flags = JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
     json_error_t error;
-    json_t *doc =
-        json_loadb((const char *)data, size,
-                   JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *doc;
+
+    if (size && memchr(data, 0, size))
+        return; /* Jansson takes a NUL between tokens for a blank */
+    doc = json_loadb((const char *)data, size, flags, &error);
 
     if (doc && status == DAVIT_E_CORRUPT)
-        g_error("Jansson takes what the reader refuses: %.*s", (int)size,
-                (const char *)data);
+        disagree("Jansson takes what the reader refuses", data, size);
     if (!doc && status == DAVIT_OK &&
         json_error_code(&error) != json_error_numeric_overflow &&
         json_error_code(&error) != json_error_stack_overflow &&
         json_error_code(&error) != json_error_null_byte_in_key)
-        g_error("the reader takes what Jansson refuses (%s): %.*s", error.text, (int)size,
-                (const char *)data);
+        disagree("the reader takes what Jansson refuses", data, size);
     json_decref(doc);
 }
 
