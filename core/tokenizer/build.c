@@ -181,7 +181,8 @@ static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdd
     key = g_bytes_new(in->text, in->len);
     old = g_hash_table_lookup(t->added_ids, key);
     if (old) {
-        old->flags = in->flags;
+        /* The later entry's flags win, but what was special stays special. */
+        old->flags = in->flags | (old->flags & DAVIT_ADDED_SPECIAL);
         g_bytes_unref(key);
         return DAVIT_OK;
     }
