@@ -53,6 +53,7 @@ static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *regist
                                  DavitReport *report)
 {
     DavitGgufVocab vocab = {0};
+    take_text(c, "general.architecture", &vocab.arch);
     take_text(c, "tokenizer.ggml.model", &vocab.model);
     take_text(c, "tokenizer.ggml.pre", &vocab.pre);
     take_text(c, "tokenizer.huggingface.json", &vocab.json);
