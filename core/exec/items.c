@@ -91,9 +91,11 @@ static uint64_t piece_rows(const DavitSlot *slot, const DavitSlotSource *source,
     return rows < unit ? unit : rows;
 }
 
+/* Pieces of one segment that lies at [base, end) of the slot's memory. The last one reaches to
+ * @end, so that padding is written, too, and the pieces add up to the private bytes. */
 static void cut_pieces(const DavitPlan *plan, const DavitSlot *slot,
                        const DavitSlotSource *source, uint64_t expert, uint64_t base,
-                       GArray *items)
+                       uint64_t end, GArray *items)
 {
     const DavitModule *module = source->module;
     const davit_tensor_info *t = part_tensor(plan, module, 0);
@@ -104,13 +106,15 @@ static void cut_pieces(const DavitPlan *plan, const DavitSlot *slot,
 
     for (uint64_t row = 0; row < source->n_rows; row += step) {
         const uint64_t n = source->n_rows - row < step ? source->n_rows - row : step;
+        const uint64_t off = rows_bytes(slot, module, 0, row);
         DavitItem item = {.slot = slot,
                           .source = source,
                           .expert = expert,
                           .row = row,
                           .n_rows = n,
-                          .dst_off = base + rows_bytes(slot, module, 0, row),
-                          .n_bytes = rows_bytes(slot, module, 0, n),
+                          .dst_off = base + off,
+                          .n_bytes = row + n < source->n_rows ? rows_bytes(slot, module, 0, n)
+                                                              : end - base - off,
                           .file_key = ((uint64_t)t->file << 48) +
                                       ((t->off + t->n_bytes / (module->desc.n_experts *
                                                                module->desc.n_rows) *
@@ -151,7 +155,7 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
             }
             g_array_append_val(segments, seg);
             if (items)
-                cut_pieces(plan, slot, source, e, base, items);
+                cut_pieces(plan, slot, source, e, base, at, items);
         }
     }
     *out_bytes = at;
