@@ -73,7 +73,9 @@ static void f32_run(const davit_call *call, uint32_t phase, uint64_t first,
     cpu_dense_fn *dot = blocks ? cpu_dense_f32 : dense_of(w->layout);
     const uint64_t n_tokens = call->in[0].n_rows;
     const uint64_t fit = X_CACHE_BYTES / (w->n_cols * sizeof(float));
-    const uint64_t step = fit < 6 ? 6 : fit / 3 * 3;
+    /* blocks: expanding rows again costs more than cache misses */
+    const uint64_t least = blocks ? 48 : 6;
+    const uint64_t step = fit < least ? least : fit / 3 * 3;
     float *expanded = cpu_worker(call, worker);
     float *dots = expanded + expanded_bytes(w) / sizeof(float);
     (void)phase;
