@@ -85,6 +85,8 @@ static DavitJsonReader *reader_new(const char *text, size_t len, uint32_t dialec
 {
     DavitJsonReader *r = g_new0(DavitJsonReader, 1);
 
+    if (!text)
+        text = ""; /* no offset may be taken of a null pointer, not even 0 */
     r->text = r->p = text;
     r->end = text + len;
     r->python = (dialect & DAVIT_JSON_PYTHON) != 0;

@@ -19,16 +19,20 @@ typedef struct davit_tok_shape {
     uint64_t struct_size; /* DAVIT_END(davit_tok_shape, cut) */
     const char *name;     /* family, for people: "llama3" */
 
-    /* Canonical shape of the `pre_tokenizer` member: its JSON with keys sorted, defaults
-     * filled in, no white space, regex escapes folded to characters; "null" = none.
-     * `davit tokenize --explain` prints it. Several spellings: one entry each. */
+    /* Shape of the `pre_tokenizer` member. The host makes it canonical on both sides: JSON
+     * with keys sorted, defaults filled in, no white space, regex escapes folded to
+     * characters, members that change no id (trim_offsets, str_rep) left out, nested
+     * Sequences flattened; "null" = none. `davit tokenize --explain` prints it. */
     const char *pre_tokenizer;
 
     /* GGUF `tokenizer.ggml.pre` names this shape answers for, joined by '|'; NULL = none. */
     const char *gguf_pre;
     /* What GGUF leaves out for those names, as members of a tokenizer.json object:
      * {"normalizer":…,"pre_tokenizer":…,"model":{"ignore_merges":true},"decoder":…,
-     *  "post_processor":…}. Required with gguf_pre. */
+     *  "post_processor":…}; pre_tokenizer defaults to the shape's own. Further members:
+     * add_bos, add_eos, merges_by_id (bool), and in model unk_token, byte_fallback, fuse_unk.
+     * Names in gguf_pre that start with '@' are the host's own (SentencePiece vocabularies).
+     * Required with gguf_pre. */
     const char *gguf_facts;
 
     /* sha256 of rank lists ('|'-joined, lower hex) for files without a pre-tokenizer
@@ -38,7 +42,9 @@ typedef struct davit_tok_shape {
     /* Cut @text with the whole pre-tokenizer: byte ends of pieces after @from, at most @cap,
      * ascending; gaps count as pieces where the shape keeps them. Returns how many; fewer
      * than @cap only when the last end is @n. @from is 0 or an end given before on the same
-     * text. No allocation, no recursion, time linear in the bytes passed over.
+     * text. @text is what follows Metaspace or a ByteLevel prefix blank, before bytes become
+     * letters; an end may lie inside a character where the shape works on bytes.
+     * No allocation, no recursion, time linear in the bytes passed over.
      * NULL = the shape never splits. [any thread] */
     uint64_t (*scan)(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
                      uint64_t cap);
