@@ -117,7 +117,6 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
 
     Progress progress = {p->progress, p->progress_ctx};
     const DavitLoadOptions load = {.n_threads = p->n_threads,
-                                   .prefetch = true,
                                    .progress = p->progress ? forward_progress : NULL,
                                    .ctx = &progress};
     m->weights = davit_weights_load(m->plan, &load, report);

@@ -32,9 +32,9 @@ typedef struct DavitLoadOptions {
      * cancel (DAVIT_R_CANCELLED). */
     bool (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *ctx;
-    uint64_t window_bytes; /* bound of temporary memory, 0 = 256 MiB */
+    uint64_t window_bytes; /* bound of temporary memory, 0 = 256 MiB: fewer threads where it
+                            * is small, at least one */
     unsigned n_threads;    /* 0 = as many as CPUs this process may use */
-    bool prefetch;         /* touch borrowed pages (madvise WILLNEED) */
 } DavitLoadOptions;
 
 typedef struct DavitWeights DavitWeights;

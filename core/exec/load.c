@@ -14,6 +14,7 @@
 
 #define DEFAULT_WINDOW (256ull << 20)
 #define PROGRESS_BYTES (8ull << 20)
+#define WORKER_BYTES (16ull << 20) /* a staged piece and scratch of the same order */
 
 struct DavitWeights {
     const DavitPlan *plan;
@@ -316,7 +317,9 @@ static int32_t run_items(DavitWeights *w, const DavitLoadOptions *options, GArra
     if (items->len == 0)
         return DAVIT_OK;
     g_array_sort(items, by_file);
-    g_autoptr(DavitPool) pool = davit_pool_new(options->n_threads);
+    const uint64_t fit = MAX(options->window_bytes / WORKER_BYTES, 1);
+    const unsigned want = options->n_threads ? options->n_threads : davit_pool_cpus();
+    g_autoptr(DavitPool) pool = davit_pool_new((unsigned)MIN(fit, want));
     LoadJob job = {.w = w,
                    .options = options,
                    .items = items,
