@@ -175,7 +175,7 @@ static int32_t reserve(DavitWeights *w, const GArray *places, uint64_t n_bytes,
         const SlotPlace *place = &g_array_index(places, SlotPlace, i);
         if (!place->segments)
             continue;
-        uint8_t *base = w->arena.base + place->off;
+        uint8_t *base = w->device ? NULL : w->arena.base + place->off;
         if (w->device) {
             base = w->device->alloc(w->device_self, 0, place->n_bytes);
             if (!base)

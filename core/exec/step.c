@@ -111,7 +111,9 @@ static void ask_size(DavitStep *step, size_t i, uint64_t n_tokens, uint64_t n_ro
 static void set_value(davit_value *out, const DavitStep *step, int32_t value)
 {
     const DavitValue *v = &step->plan->program->values[value];
-    *out = (davit_value){.data = step->value_base + step->value_off[value],
+    /* sizes are asked before the memory is taken */
+    *out = (davit_value){.data = step->value_base ? step->value_base + step->value_off[value]
+                                                  : NULL,
                          .width = v->width,
                          .dtype = v->dtype};
 }
