@@ -238,19 +238,18 @@ def summary(values):
             "all": values}
 
 
-def measure(davit, llama, rounds, first_rounds, tell):
+def measure(davit, llama, what, rounds, first_rounds, tell):
     text = davit.prompt()
     names = [Path(p).name for p in llama.firsts]
-    data = {}
+    data, load = {}, None
 
-    def note(what, who, value):
-        data.setdefault(what, {}).setdefault(who, []).append(value)
+    def note(figure, who, value):
+        data.setdefault(figure, {}).setdefault(who, []).append(value)
 
-    for path in (davit.model,):  # into the page cache
-        with open(path, "rb") as f:
-            while f.read(1 << 24):
-                pass
-    for i in range(first_rounds):
+    with open(davit.model, "rb") as f:  # into the page cache
+        while f.read(1 << 24):
+            pass
+    for i in range(first_rounds if "first" in what else 0):
         tell(f"first {i + 1}/{first_rounds}")
         turns = [("davit", lambda: davit.first(text))]
         turns += [(n, lambda p=p: llama.first(p, text)) for n, p in zip(names, llama.firsts)]
@@ -258,14 +257,13 @@ def measure(davit, llama, rounds, first_rounds, tell):
             wall, load = call()
             note("first", who, wall)
             note("load", who, load)
-    for i in range(rounds):
+    for i in range(rounds if "speed" in what else 0):
         tell(f"prefill and decode {i + 1}/{rounds}")
         for tool in ((davit, llama) if i % 2 == 0 else (llama, davit)):
             note("prefill", tool.name, tool.prefill())
             note("decode", tool.name, tool.decode())
-    tell("memory")
-    load = None
-    for i in range(3):
+    for i in range(2 if "memory" in what else 0):
+        tell(f"memory {i + 1}/2")
         peak, load = davit.memory()
         note("memory", davit.name, peak)
         note("memory", llama.name, llama.memory())
@@ -290,6 +288,9 @@ def print_model(name, figures):
     for what in ("prefill", "decode", "first", "load", "memory"):
         unit, scale = UNITS[what]
 
+        if what not in figures:
+            continue
+
         def cell(s):
             digits = 1 if s["median"] * scale < 1000 else 0
             return (f"{s['median'] * scale:.{digits}f} ({s['min'] * scale:.{digits}f} to "
@@ -301,6 +302,14 @@ def print_model(name, figures):
                 print(f"| {label} | {cell(ours)} | {cell(theirs)} | "
                       f"{ours['median'] / theirs['median']:.2f} |")
     sys.stdout.flush()
+
+
+def print_own(own, load):
+    mib = {k: f"{v / MIB:.1f}" for k, v in own.items()}
+    print(f"\ndavit's private memory: peak {mib['peak']} MiB = packed weights "
+          f"{mib['packed_weights']} + keys and values {mib['kv']} + window {mib['window']} + "
+          f"{mib['beyond']} beyond; borrowed in place {load['borrowed_bytes'] / MIB:.1f} MiB",
+          flush=True)
 
 
 def machine():
@@ -317,9 +326,12 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--davit", required=True)
     parser.add_argument("--llama-bench", required=True)
-    parser.add_argument("--llama-first", required=True, nargs="+", action="extend",
-                        help="llama-simple, llama-completion or both")
+    parser.add_argument("--llama-first", required=True, action="append",
+                        help="llama-simple or llama-completion; may be repeated")
     parser.add_argument("--llama-version", default="", help="a note for the record")
+    parser.add_argument("--what", action="append", choices=("first", "speed", "memory"),
+                        help="only this; may be repeated. first: first byte and load; "
+                             "speed: prefill and decode")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=9)
@@ -342,17 +354,16 @@ def main():
         davit = Davit(args.davit, model, args.threads, args.davit_flag)
         llama = Llama(args.llama_bench, args.llama_first, model, args.threads)
         text, figures, load = measure(
-            davit, llama, args.rounds, args.first_rounds,
+            davit, llama, args.what or ("first", "speed", "memory"), args.rounds, args.first_rounds,
             lambda step, name=name: print(f"\r\033[K{name}: {step}", end="", file=sys.stderr))
         print("\r\033[K", end="", file=sys.stderr)
-        own = beyond(model, figures["memory"]["davit"]["max"], load, args.kv_bytes)
-        result["models"][name] = {"prompt": text, "figures": figures, "load": load, "own": own,
+        result["models"][name] = {"prompt": text, "figures": figures, "load": load,
                                   "load_average_after": os.getloadavg()}
         print_model(name, figures)
-        print(f"\ndavit's private memory: peak {own['peak'] / MIB:.1f} MiB = packed weights "
-              f"{own['packed_weights'] / MIB:.1f} + keys and values {own['kv'] / MIB:.1f} + window "
-              f"{own['window'] / MIB:.1f} + {own['beyond'] / MIB:.1f} beyond; borrowed in place "
-              f"{load['borrowed_bytes'] / MIB:.1f} MiB", flush=True)
+        if load:
+            own = beyond(model, figures["memory"]["davit"]["max"], load, args.kv_bytes)
+            result["models"][name]["own"] = own
+            print_own(own, load)
         if args.json:
             Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
 
