@@ -254,9 +254,9 @@ def measure(davit, llama, what, rounds, first_rounds, tell):
         turns = [("davit", lambda: davit.first(text))]
         turns += [(n, lambda p=p: llama.first(p, text)) for n, p in zip(names, llama.firsts)]
         for who, call in (turns if i % 2 == 0 else turns[::-1]):
-            wall, load = call()
+            wall, before = call()
             note("first", who, wall)
-            note("load", who, load)
+            note("load", who, before)
     for i in range(rounds if "speed" in what else 0):
         tell(f"prefill and decode {i + 1}/{rounds}")
         for tool in ((davit, llama) if i % 2 == 0 else (llama, davit)):
