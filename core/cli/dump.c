@@ -2,6 +2,7 @@
  * davit dump: one stored tensor or module weight as float32, or its stored bytes. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
@@ -78,7 +79,7 @@ static int32_t dump_module(const DavitCheckpoint *c, const DavitModule *m, FILE 
                                                         .status = DAVIT_E_LIMIT,
                                                         .stage = "dump",
                                                         .subject = m->name,
-                                                        .message = "one row does not fit memory"});
+                                                        .message = "memory for a block of rows could not be had"});
     if (!davit_npy_header(file, first, rank))
         return DAVIT_OK;
     for (uint64_t e = 0; e < d->n_experts; e++)
@@ -126,9 +127,25 @@ static int32_t dump(DavitCall *call, DavitRegistry *registry, const DavitCheckpo
     return undecodable(m, call->report);
 }
 
+/* Is @path one of the files that are being read? */
+static bool is_own_file(const DavitCheckpoint *c, const char *path)
+{
+    struct stat out, in;
+    if (!path || stat(path, &out) != 0)
+        return false;
+    for (size_t i = 0; i < davit_checkpoint_n_files(c); i++) {
+        const char *own = davit_source_path(davit_checkpoint_file(c, i).source);
+        if (stat(own, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return true;
+    }
+    return false;
+}
+
 static int run(DavitCall *call)
 {
     const char *path = davit_call_text(call, "out");
+    if (path && strcmp(path, "-") == 0)
+        path = NULL;
     if (!path && isatty(STDOUT_FILENO))
         return davit_call_usage(call, "--out", "binary output would go to the terminal",
                                 "give --out FILE");
@@ -142,10 +159,14 @@ static int run(DavitCall *call)
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);
     if (!c)
         return davit_call_exit(call);
+    if (is_own_file(c, path))
+        return davit_call_usage(call, path, "the output would overwrite the model", NULL);
     DavitOut out;
     if (davit_outfile_open(&out, path, call->report))
         return davit_call_exit(call);
-    const int32_t status = dump(call, registry, c, out.file);
+    int32_t status = dump(call, registry, c, out.file);
+    if (!status) /* a page that was lost meanwhile has read as zeros */
+        status = davit_checkpoint_check(c, call->report);
     davit_outfile_close(&out, status == DAVIT_OK, call->report);
     json_object_set_new(call->doc, "name", davit_json_text(call->args[1]));
     return davit_call_exit(call);

@@ -123,7 +123,7 @@ char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len)
                                                        .status = DAVIT_E_IO,
                                                        .stage = "options",
                                                        .subject = path,
-                                                       .found = g_strerror(errno),
+                                                       .found = error->message,
                                                        .message = "the file could not be read"});
         return NULL;
     }

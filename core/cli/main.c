@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "engine/libdavit.h"
+#include "source/guard.h"
 
 /* ---- findings ---- */
 
@@ -251,6 +252,8 @@ static int dispatch(DavitCall *call, int argc, char **argv)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed stdout is seen as a failed write */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
+    davit_guard_install();    /* a mapped file that is cut meanwhile is an error, not a death */
     DavitCall call = {.report = davit_report_new(), .doc = json_object()};
     int code = dispatch(&call, argc - 1, argv + 1);
     if (call.json) {
@@ -259,8 +262,11 @@ int main(int argc, char **argv)
     } else {
         print_records(&call);
     }
-    if (fflush(stdout) != 0 && code == DAVIT_EXIT_OK)
-        code = DAVIT_EXIT_FAILED;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE) /* a reader that went away needs no message */
+            fprintf(stderr, "davit: error: stdout could not be written: %s\n", g_strerror(errno));
+        code = code == DAVIT_EXIT_OK ? DAVIT_EXIT_FAILED : code;
+    }
     davit_call_clear(&call);
     return code;
 }

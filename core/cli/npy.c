@@ -4,7 +4,9 @@
 #include "cli/npy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int32_t failed(const char *path, const char *what, DavitReport *report)
@@ -17,14 +19,25 @@ static int32_t failed(const char *path, const char *what, DavitReport *report)
                                                     .message = what});
 }
 
+/* Where a chain of links ends, so that the link stays and its target is replaced. (owned) */
+static char *follow(const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *copy = g_strdup(real ? real : path);
+    free(real);
+    return copy;
+}
+
 int32_t davit_outfile_open(DavitOut *out, const char *path, DavitReport *report)
 {
+    struct stat st;
     *out = (DavitOut){.file = stdout};
     if (!path || strcmp(path, "-") == 0)
         return DAVIT_OK;
-    out->path = g_strdup(path);
-    out->temp = g_strdup_printf("%s.part-%ld", path, (long)getpid());
-    out->file = fopen(out->temp, "wb");
+    out->path = follow(path);
+    if (stat(out->path, &st) != 0 || S_ISREG(st.st_mode))
+        out->temp = g_strdup_printf("%s.part-%ld", out->path, (long)getpid());
+    out->file = fopen(out->temp ? out->temp : out->path, "wb");
     if (out->file)
         return DAVIT_OK;
     const int32_t status = failed(path, "the file could not be created", report);
@@ -42,10 +55,11 @@ int32_t davit_outfile_close(DavitOut *out, bool ok, DavitReport *report)
         return status;
     }
     ok = ok && !ferror(out->file);
-    if (fclose(out->file) != 0 || !ok || rename(out->temp, out->path) != 0) {
+    if (fclose(out->file) != 0 || !ok || (out->temp && rename(out->temp, out->path) != 0)) {
         if (!davit_report_failed(report))
             status = failed(out->path, "the file could not be written", report);
-        unlink(out->temp);
+        if (out->temp)
+            unlink(out->temp);
     }
     g_free(out->path);
     g_free(out->temp);

@@ -192,6 +192,17 @@ static void sampling_from_model(DavitCall *call, const davit_model *model,
                                          .hint = "--sampling model follows the files"});
 }
 
+static int check_numbers(DavitCall *call)
+{
+    static const char *const positive[] = {"max-tokens", "repeat", "max-num-seqs", "chunk"};
+    for (size_t i = 0; i < G_N_ELEMENTS(positive); i++)
+        if (davit_call_count(call, positive[i]) == 0)
+            return davit_call_usage(call, positive[i], "the value must be at least 1", NULL);
+    if (davit_call_has(call, "tie") && davit_call_has(call, "no-tie"))
+        return davit_call_usage(call, "--tie", "--tie and --no-tie exclude each other", NULL);
+    return 0;
+}
+
 static int check_sampling(DavitCall *call)
 {
     const double top_p = davit_call_number(call, "top-p");
@@ -361,7 +372,9 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--prompt",
                                 n_prompts ? "more than one prompt is given" : "no prompt is given",
                                 "give one of --prompt, --prompt-file, --ids");
-    int code = check_sampling(call);
+    int code = check_numbers(call);
+    if (!code)
+        code = check_sampling(call);
     if (code)
         return code;
     size_t len = 0;

@@ -33,21 +33,16 @@ static const char *const examples[] = {
 
 static DavitTokenizer *open_json(DavitCall *call, DavitRegistry *registry, const char *path)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GMappedFile) map = g_mapped_file_new(path, FALSE, &error);
-    if (!map) {
-        davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
-                                                       .status = DAVIT_E_IO,
-                                                       .stage = "tokenizer",
-                                                       .subject = path,
-                                                       .found = error->message,
-                                                       .message = "the file could not be read"});
+    const uint8_t *text;
+    g_autoptr(DavitSource) source = davit_source_open(path, call->report);
+    if (!source || davit_source_view(source, 0, davit_source_size(source), &text, call->report))
         return NULL;
-    }
-    g_autofree char *name = g_path_get_basename(path);
-    const char *text = g_mapped_file_get_contents(map);
-    return davit_tokenizer_from_json(text ? text : "", g_mapped_file_get_length(map), name,
-                                     registry, call->report);
+    DavitTokenizer *tokenizer =
+        davit_tokenizer_from_json((const char *)text, davit_source_size(source),
+                                  davit_source_name(source), registry, call->report);
+    if (davit_source_check(source, call->report)) /* cut while it was read */
+        g_clear_pointer(&tokenizer, davit_tokenizer_free);
+    return tokenizer;
 }
 
 /* A tokenizer.json by itself, one in a directory (weights or not), or a checkpoint's. */
@@ -63,7 +58,10 @@ static DavitTokenizer *open_tokenizer(DavitCall *call, DavitRegistry *registry)
     }
     g_autoptr(DavitCheckpoint) c =
         davit_checkpoint_open(registry, path, DAVIT_INSPECT, call->report);
-    return c ? davit_tokenizer_of(c, registry, call->report) : NULL;
+    DavitTokenizer *tokenizer = c ? davit_tokenizer_of(c, registry, call->report) : NULL;
+    if (tokenizer && davit_checkpoint_check(c, call->report))
+        g_clear_pointer(&tokenizer, davit_tokenizer_free);
+    return tokenizer;
 }
 
 /* ---- encode ---- */

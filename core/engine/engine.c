@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "source/guard.h"
+
 #define DEFAULT_CHUNK 512u
 #define DEFAULT_CTX 4096u         /* when the file does not state a maximum */
 #define EVAL_BYTES (32ull << 20)  /* logits of one eval step */
@@ -81,6 +83,7 @@ int davit_engine_new(davit_model *model, const davit_engine_params *params,
     davit_engine *e = g_new0(davit_engine, 1);
     e->magic = DAVIT_MAGIC_ENGINE;
     e->model = model;
+    e->losses = davit_guard_losses();
     e->chunk = p.chunk ? p.chunk : DEFAULT_CHUNK;
     e->ctx = choose_ctx(model, p.ctx, report);
     const uint64_t block = model->plan->block_tokens;
@@ -174,7 +177,12 @@ int32_t davit_engine_run(davit_engine *engine, const int32_t *ids, size_t n, siz
     for (uint64_t b = 0; b < in->max_blocks; b++)
         in->block_table[b] = (int32_t)b;
     engine->kv_tokens = MAX(engine->kv_tokens, at + n);
-    return davit_step_run(engine->step, out_logits, report);
+    const int32_t status = davit_step_run(engine->step, out_logits, report);
+    /* a borrowed page that was lost has read as zeros: the answer is worth nothing */
+    if (davit_guard_losses() != engine->losses &&
+        davit_checkpoint_check(engine->model->checkpoint, report))
+        return DAVIT_E_IO;
+    return status;
 }
 
 static int32_t check_ids(const davit_engine *engine, const int32_t *ids, size_t n,

@@ -171,6 +171,7 @@ typedef struct davit_request_params {
     uint32_t reserved;
 } davit_request_params;
 
+#define DAVIT_EVENT_NONE   0u /* davit_request_wait only: a prompt step is done, nothing new */
 #define DAVIT_EVENT_TOKEN  1u /* id, and text that became certain (may be empty) */
 #define DAVIT_EVENT_FINISH 2u /* finish_reason, and the last held-back text */
 #define DAVIT_EVENT_ERROR  3u /* records say why; nothing follows */
@@ -207,7 +208,8 @@ int davit_request_describe(const davit_request *request, davit_request_stats *ou
 davit_records *davit_request_take_error(davit_request *request);
 
 /* Blocking helper: step until @request is finished, handing every event to @event (on this
- * thread; return 0 to cancel). Returns 0, or the status of the request's error. */
+ * thread; return 0 to cancel), and an event of kind NONE after a step that gave no other, so
+ * that a long prompt can be cancelled. Returns 0, or the status of the request's error. */
 int davit_request_wait(davit_engine *engine, davit_request *request,
                        int (*event)(void *ctx, const davit_event *event), void *ctx);
 

@@ -84,6 +84,7 @@ struct davit_engine {
     uint64_t ctx;
     uint64_t step_rows;        /* logit rows that step has room for */
     uint64_t kv_tokens;        /* most tokens that were stored at one time */
+    unsigned losses;           /* of mapped pages, when the engine was made */
     GQueue requests;           /* davit_request, oldest first */
 };
 

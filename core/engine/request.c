@@ -246,7 +246,9 @@ int davit_request_wait(davit_engine *engine, davit_request *request,
         return DAVIT_LIB_USAGE;
     for (;;) {
         davit_event e = {.struct_size = sizeof e};
+        bool any = false;
         while (davit_request_next(request, &e)) {
+            any = true;
             if (event && !event(ctx, &e))
                 davit_request_cancel(request);
             if (e.kind == DAVIT_EVENT_FINISH)
@@ -256,6 +258,9 @@ int davit_request_wait(davit_engine *engine, davit_request *request,
                 return r && r->status ? r->status : DAVIT_LIB_IO;
             }
         }
+        const davit_event none = {.struct_size = sizeof none, .kind = DAVIT_EVENT_NONE, .text = ""};
+        if (!any && event && request->state == DAVIT_REQUEST_RUNNING && !event(ctx, &none))
+            davit_request_cancel(request);
         davit_engine_step(engine);
     }
 }

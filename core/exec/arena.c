@@ -8,7 +8,7 @@
 
 #define HUGE_FROM (4u << 20) /* smaller arenas do not gain from huge pages */
 
-int32_t davit_arena_init(DavitArena *arena, uint64_t n_bytes, const char *what,
+int32_t davit_arena_init(DavitArena *arena, uint64_t n_bytes, bool huge, const char *what,
                          DavitReport *report)
 {
     *arena = (DavitArena){0};
@@ -29,7 +29,7 @@ int32_t davit_arena_init(DavitArena *arena, uint64_t n_bytes, const char *what,
                                     .found = g_strerror(errno),
                                     .message = "memory could not be reserved",
                                     .hint = "use a smaller context, or a smaller model"});
-    if (n_bytes >= HUGE_FROM)
+    if (huge && n_bytes >= HUGE_FROM)
         madvise(p, (size_t)n_bytes, MADV_HUGEPAGE); /* a hint: failure does not matter */
     arena->base = p;
     arena->n_bytes = n_bytes;

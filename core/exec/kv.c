@@ -30,7 +30,7 @@ DavitKv *davit_kv_new(const DavitPlan *plan, uint64_t n_blocks, DavitReport *rep
         if (kv->device) {
             kv->states[s].base = kv->device->alloc(kv->device_self, 0, n_bytes);
         } else {
-            if (davit_arena_init(&kv->arenas[s], n_bytes, "KV cache", report))
+            if (davit_arena_init(&kv->arenas[s], n_bytes, false, "KV cache", report))
                 return NULL;
             kv->states[s].base = kv->arenas[s].base;
         }

@@ -167,7 +167,7 @@ static int32_t reserve(DavitWeights *w, const GArray *places, uint64_t n_bytes,
                        DavitReport *report)
 {
     if (!w->device) {
-        const int32_t status = davit_arena_init(&w->arena, n_bytes, "weights", report);
+        const int32_t status = davit_arena_init(&w->arena, n_bytes, true, "weights", report);
         if (status)
             return status;
     }

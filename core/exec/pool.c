@@ -23,6 +23,8 @@ typedef struct Gate {
 
 struct DavitPool {
     unsigned n_threads;  /* workers incl. the caller */
+    unsigned spin_turns; /* 0 when there are more threads than CPUs: a spinner would only keep
+                          * the one it waits for from running */
     bool stop;           /* written before start.generation changes */
     void (*job)(void *ctx, unsigned worker);
     void *ctx;
@@ -69,9 +71,9 @@ static void gate_open(Gate *gate)
     }
 }
 
-static void gate_wait(Gate *gate, unsigned seen)
+static void gate_wait(Gate *gate, unsigned seen, unsigned spin_turns)
 {
-    for (unsigned i = 0; i < SPIN_TURNS; i++) {
+    for (unsigned i = 0; i < spin_turns; i++) {
         if (atomic_load_explicit(&gate->generation, memory_order_acquire) != seen)
             return;
         relax();
@@ -94,7 +96,7 @@ void davit_pool_barrier(DavitPool *pool)
         gate_open(&pool->meet);
         return;
     }
-    gate_wait(&pool->meet, seen);
+    gate_wait(&pool->meet, seen, pool->spin_turns);
 }
 
 bool davit_pool_take(DavitPool *pool, uint64_t phase, uint64_t n_tasks, uint64_t *first,
@@ -125,7 +127,7 @@ static void *worker_main(void *data)
 
     unsigned seen = 0; /* the generation at creation */
     for (;;) {
-        gate_wait(&pool->start, seen);
+        gate_wait(&pool->start, seen, pool->spin_turns);
         seen++;
         if (pool->stop)
             return NULL;
@@ -179,6 +181,7 @@ DavitPool *davit_pool_new(unsigned n_threads)
         n_threads = MAX_THREADS;
     gate_init(&pool->start);
     gate_init(&pool->meet);
+    pool->spin_turns = n_threads <= davit_pool_cpus() ? SPIN_TURNS : 0;
     pool->threads = g_new0(GThread *, n_threads);
     pool->n_threads = 1;
     for (unsigned w = 1; w < n_threads; w++) {

@@ -180,7 +180,7 @@ static int32_t take_block(DavitStep *step, DavitArena *arena, uint8_t **out, uin
                           const char *what, DavitReport *report)
 {
     if (!step->device) {
-        const int32_t status = davit_arena_init(arena, n_bytes, what, report);
+        const int32_t status = davit_arena_init(arena, n_bytes, false, what, report);
         *out = arena->base;
         return status;
     }

@@ -13,6 +13,8 @@
 
 #include <davit/help/bytes.h>
 
+#include "source/guard.h"
+
 struct davit_source {
     char *path; /* "" if from bytes */
     char *name;
@@ -109,8 +111,10 @@ void davit_source_free(DavitSource *source)
     if (!source)
         return;
     if (source->fd >= 0) {
-        if (source->map)
+        if (source->map) {
+            davit_guard_remove(source->map);
             munmap((void *)(uintptr_t)source->map, (size_t)source->n_bytes);
+        }
         close(source->fd);
     }
     g_mutex_clear(&source->lock);
@@ -234,8 +238,10 @@ static const uint8_t *map_file(const DavitSource *source)
     if (!self->map && self->n_bytes > 0 && self->n_bytes <= SIZE_MAX) {
         void *p = mmap(NULL, (size_t)self->n_bytes, PROT_READ, MAP_SHARED, self->fd, 0);
 
-        if (p != MAP_FAILED)
+        if (p != MAP_FAILED) {
             self->map = p;
+            davit_guard_add(p, (size_t)self->n_bytes);
+        }
     }
     map = self->map;
     g_mutex_unlock(&self->lock);
