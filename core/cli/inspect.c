@@ -85,7 +85,8 @@ static void print_tensor(const DavitCheckpoint *c, const davit_tensor_info *t)
     const int n = (int)strcspn(t->dtype, "/");
     g_autofree char *name = davit_escape(t->name, strlen(t->name), 120);
     printf("  %-52s %-8.*s %-20s %12" G_GUINT64_FORMAT "  %s+%" G_GUINT64_FORMAT "\n", name, n,
-           t->dtype, shape->str, t->n_bytes, davit_checkpoint_file(c, t->file).name, t->off);
+           t->dtype, shape->str, t->n_bytes, davit_shown(davit_checkpoint_file(c, t->file).name),
+           t->off);
 }
 
 static uint64_t elements(const davit_tensor_info *t)
@@ -193,7 +194,7 @@ static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums)
     for (size_t i = 0; i < davit_checkpoint_n_files(c); i++) {
         const DavitCheckpointFile f = davit_checkpoint_file(c, i);
         g_autofree char *bytes = davit_bytes_text(f.n_bytes);
-        printf("%s  %s  %" G_GUINT64_FORMAT " tensors  (%s)\n", f.name, bytes, f.n_tensors,
+        printf("%s  %s  %" G_GUINT64_FORMAT " tensors  (%s)\n", davit_shown(f.name), bytes, f.n_tensors,
                f.format);
     }
     print_keys(c);

@@ -78,7 +78,7 @@ static uint32_t choice(const DavitCall *call, const char *flag, const char *cons
     return 0;
 }
 
-int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
+int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
                     davit_model **out_model)
 {
     static const char *const activations[] = {"auto", "f32", "int8", NULL};
@@ -99,7 +99,7 @@ int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
         .n_threads = (uint32_t)MIN(davit_call_count(call, "threads"), 1024),
         .block_tokens = (uint32_t)MIN(davit_call_count(call, "block-tokens"), 1u << 20),
         .tie = davit_call_has(call, "tie") ? 1 : davit_call_has(call, "no-tie") ? 2 : 0,
-        .no_tokenizer = !need_tokenizer,
+        .no_tokenizer = no_tokenizer,
         .ignore = ignore,
         .progress = terminal ? show_progress : NULL,
         .progress_ctx = &bar,

@@ -135,7 +135,10 @@ static bool print_document(const DavitCall *call, int code)
     for (size_t i = 0; i < davit_report_count(call->report); i++)
         json_array_append_new(records, davit_record_json(davit_report_get(call->report, i)));
     json_object_set_new(doc, "records", records);
-    const int failed = json_dump_callback(doc, write_text, stdout, JSON_INDENT(1));
+    /* after a stream of one event a line the document is one line, too */
+    const bool lines = call->command && g_hash_table_contains(call->values, "stream");
+    const int failed =
+        json_dump_callback(doc, write_text, stdout, lines ? JSON_COMPACT : JSON_INDENT(1));
     json_decref(doc);
     return !failed && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
 }

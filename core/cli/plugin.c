@@ -94,10 +94,10 @@ static void print_files(DavitCall *call, const GPtrArray *files)
         if (!f->is_plugin && !davit_call_has(call, "all"))
             continue;
         if (!f->is_plugin)
-            printf("not a plugin: %s\n", f->path);
+            printf("not a plugin: %s\n", davit_shown(f->path));
         for (size_t r = 0; f->is_plugin && r < davit_report_count(f->records); r++) {
             g_autofree char *text = davit_record_sentence(davit_report_get(f->records, r));
-            printf("%s  %s: %s\n", davit_state_name(f->state), f->path, text);
+            printf("%s  %s: %s\n", davit_state_name(f->state), davit_shown(f->path), text);
         }
     }
     if (strangers && !davit_call_has(call, "all"))
@@ -138,7 +138,7 @@ static int list(DavitCall *call)
         printf("%u components in %u files; searched %u directories\n", components->len,
                files->len, dirs->len);
         for (guint i = 0; components->len == 0 && i < dirs->len; i++)
-            printf("no plugins in %s\n", (const char *)g_ptr_array_index(dirs, i));
+            printf("no plugins in %s\n", davit_shown(g_ptr_array_index(dirs, i)));
     }
     return davit_call_has(call, "strict") && refused ? DAVIT_EXIT_REFUSED : DAVIT_EXIT_OK;
 }
@@ -162,7 +162,7 @@ static void print_records(const DavitReport *report)
 
 static void print_file(const DavitPluginFile *f)
 {
-    printf("file         %s  (%s)\n", f->path, f->tier);
+    printf("file         %s  (%s)\n", davit_shown(f->path), f->tier);
     if (f->bundle_id)
         printf("bundle       %s %s, %s, %s\n"
                "abi          built %u.%u, needs host minor >= %u, host is %d.%d\n"

@@ -87,7 +87,8 @@ typedef struct Answer {
     GArray *ids;
     char *finish;
     bool stream;
-    bool closed; /* stdout is gone */
+    bool has_text; /* the model has a tokenizer */
+    bool closed;   /* stdout is gone */
 } Answer;
 
 /* One line of --stream --json. */
@@ -299,6 +300,10 @@ static int answer_once(DavitCall *call, davit_engine *engine, const davit_reques
         return davit_call_exit(call);
     if (!call->json && !a->stream)
         a->closed |= !davit_out(a->text->str, a->text->len);
+    for (guint i = 0; !call->json && !a->has_text && i < a->ids->len; i++) {
+        g_autofree char *id = g_strdup_printf("%s%d", i ? " " : "", g_array_index(a->ids, int32_t, i));
+        a->closed |= !davit_out(id, strlen(id)); /* no tokenizer: the ids are the answer */
+    }
     if (!call->json)
         a->closed |= !davit_out("\n", 1);
     if (davit_interrupted())
@@ -336,7 +341,8 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, double st
     Answer a = {.call = call,
                 .text = g_string_new(NULL),
                 .ids = g_array_new(FALSE, FALSE, sizeof(int32_t)),
-                .stream = davit_call_has(call, "stream")};
+                .stream = davit_call_has(call, "stream"),
+                .has_text = info.tokenizer != NULL};
     int code = DAVIT_EXIT_OK;
     for (uint64_t i = 0; code == DAVIT_EXIT_OK && i < davit_call_count(call, "repeat"); i++) {
         g_string_truncate(a.text, 0);
@@ -384,7 +390,7 @@ static int run(DavitCall *call)
 
     davit_catch_interrupt();
     davit_model *model = NULL;
-    if (davit_call_load(call, path, !by_ids, &model))
+    if (davit_call_load(call, path, by_ids ? 1 : 0, &model))
         return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
     const double start_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     g_autoptr(GArray) prompt = prompt_ids(call, model, text, len);

@@ -8,8 +8,9 @@
 #include "engine/libdavit.h"
 
 /* Load @model with the flags of the command line (activations, layout, kv-dtype, tie, ...).
+ * @no_tokenizer: as in davit_model_params.
  * Findings go to call->report. Returns: a status; *out_model (owned). */
-int davit_call_load(DavitCall *call, const char *model, bool need_tokenizer,
+int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
                     davit_model **out_model);
 /* Copy @records (taken, may be NULL) into the report. */
 void davit_call_take_records(DavitCall *call, davit_records *records);

@@ -21,6 +21,16 @@ json_t *davit_json_text(const char *text)
     return json_string(valid);
 }
 
+const char *davit_shown(const char *text)
+{
+    static char *kept[4]; /* the program prints from one thread */
+    static unsigned at;
+    at = (at + 1) % G_N_ELEMENTS(kept);
+    g_free(kept[at]);
+    kept[at] = davit_escape(text, strlen(text), 4096);
+    return kept[at];
+}
+
 char *davit_bytes_text(uint64_t n)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -59,7 +59,7 @@ static int run(DavitCall *call)
     json_t *item;
     json_array_foreach(cpu, at, item) printf(" %s", json_string_value(item));
     printf("\nlibraries  glib %s, jansson %s, pcre2 %s\n", glib, jansson_version_str(), pcre2);
-    json_array_foreach(dirs, at, item) printf("plugins    %s\n", json_string_value(item));
+    json_array_foreach(dirs, at, item) printf("plugins    %s\n", davit_shown(json_string_value(item)));
     return DAVIT_EXIT_OK;
 }
 

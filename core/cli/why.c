@@ -22,7 +22,7 @@ static void say(DavitCall *call, const char *kind, const char *who, const char *
                                            "message", davit_json_text(text ? text : "")));
     if (!call->json)
         printf("%-9s  %-34s  %-8s  %s%s%s\n", kind, who ? who : "core", verdict,
-               subject ? subject : "", subject && text && *text ? ": " : "", text ? text : "");
+               subject ? davit_shown(subject) : "", subject && text && *text ? ": " : "", text ? text : "");
 }
 
 static const char *verdict_word(const DavitAsked *a)

@@ -76,7 +76,7 @@ typedef struct davit_model_params {
     uint32_t n_threads;               /* 0 = all this process may use */
     uint32_t block_tokens;            /* tokens of a KV block, 0 = default */
     uint32_t tie;                     /* 0 by the file, 1 force tied, 2 force untied */
-    uint32_t no_tokenizer;            /* 1 = ids only; a model without tokenizer loads */
+    uint32_t no_tokenizer;            /* 0 required, 1 used where there is one, 2 not looked for */
     const char *const *ignore;        /* globs of tensors left out; may be NULL */
     /* Progress of loading; return 0 to cancel. NULL = none. [calling thread] */
     int (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);

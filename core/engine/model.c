@@ -110,8 +110,10 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
         return status;
     m->plan = davit_plan_make(m->registry, m->checkpoint, m->settings, &plan, report);
     /* the tokenizer is asked even when the plan failed: all findings at once */
-    if (!p->no_tokenizer)
-        m->tokenizer = davit_tokenizer_of(m->checkpoint, m->registry, report);
+    g_autoptr(DavitReport) aside = davit_report_new(); /* why a tokenizer nobody needs is absent */
+    if (p->no_tokenizer < 2)
+        m->tokenizer =
+            davit_tokenizer_of(m->checkpoint, m->registry, p->no_tokenizer ? aside : report);
     if (!m->plan || (!p->no_tokenizer && !m->tokenizer))
         return -1;
 

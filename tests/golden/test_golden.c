@@ -70,7 +70,7 @@ static davit_model *open_model(const char *path, const Setup *setup, davit_recor
                                        .layout = setup->layout,
                                        .n_threads = setup->n_threads,
                                        .block_tokens = setup->block_tokens,
-                                       .no_tokenizer = 1};
+                                       .no_tokenizer = 2};
     davit_model *model = NULL;
     davit_model_load(&params, &model, records);
     return model;
