@@ -54,7 +54,8 @@ const json_t *davit_settings_quantization(const DavitSettings *settings);
  * eot/eom). */
 const int32_t *davit_settings_eos_ids(const DavitSettings *settings, size_t *out_n);
 int32_t davit_settings_bos_id(const DavitSettings *settings); /* -1 = none stated */
-/* Sampling that the model asks for; NaN / -1 = not stated. */
+/* Sampling that the model asks for, all in range; NaN / -1 = not stated. top_k 0 = no
+ * limit. */
 typedef struct DavitGenerationDefaults {
     double temperature, top_p, min_p, repetition_penalty;
     int64_t top_k;

@@ -147,11 +147,24 @@ static int find_type(const char *name)
     return -1;
 }
 
+/* The word at @key; absent and null give NULL. */
+static const char *word(Reader *r, const char *key)
+{
+    const json_t *value = json_object_get(r->dict, key);
+    g_autofree char *found = NULL;
+
+    if (!value || json_is_null(value) || json_is_string(value))
+        return json_string_value(value);
+    found = davit_tree_text(value);
+    refuse(r, DAVIT_R_CONFIG_INVALID, key, "a string", found, "setting has a wrong type");
+    return NULL;
+}
+
 /* rope_type decides; an old `type` beside it may say the same, or gets a warning. */
 static const char *read_type(Reader *r, davit_rope_spec *spec)
 {
-    const char *rope_type = json_string_value(json_object_get(r->dict, "rope_type"));
-    const char *old_type = json_string_value(json_object_get(r->dict, "type"));
+    const char *rope_type = word(r, "rope_type");
+    const char *old_type = word(r, "type");
     const char *name = rope_type ? rope_type : old_type ? old_type : "default";
     int type = find_type(name);
 
@@ -313,6 +326,15 @@ static void read_scaling(Reader *r, DavitRope *rope, const char *type_name)
         read_factors(r, rope);
 }
 
+/* A layer type's settings that are neither an object nor null. */
+static void refuse_dict(Reader *r, const json_t *dict)
+{
+    g_autofree char *found = davit_tree_text(dict);
+
+    refuse(r, DAVIT_R_CONFIG_INVALID, "settings", "an object or null", found,
+           "setting has a wrong type");
+}
+
 /* One dictionary, or a JSON null = no rotation, into a new entry of config->ropes. */
 static int32_t add_rope(davit_config *config, const char *layer_type, const json_t *dict,
                         double theta, DavitReport *report)
@@ -330,6 +352,10 @@ static int32_t add_rope(davit_config *config, const char *layer_type, const json
     g_ptr_array_add(config->ropes, rope);
     if (json_is_null(dict))
         return DAVIT_OK; /* type NONE */
+    if (dict && !r.dict) {
+        refuse_dict(&r, dict);
+        return r.status;
+    }
     type_name = read_type(&r, &rope->spec);
     check_keys(&r);
     rope->spec.theta = positive(&r, "rope_theta", theta);
@@ -408,7 +434,7 @@ static bool is_nested(const json_t *dict)
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)dict, key, value) {
-        if (is_layer_type(key) && (json_is_object(value) || json_is_null(value)))
+        if (is_layer_type(key))
             return true;
     }
     return false;

@@ -270,6 +270,12 @@ static int32_t set_given(const davit_config *config, DavitSymbol *symbol,
     symbol->given = true;
     if (symbol->type == DAVIT_SYMBOL_LAYERS)
         return set_layers(config, symbol, value, report);
+    if (json_is_array(value) && !symbol->per_layer && !config->settings->keys) {
+        g_autofree char *found = davit_tree_text(value);
+
+        return refuse(symbol, DAVIT_R_CONFIG_INVALID, type_text(symbol), found,
+                      "setting has a wrong type", report);
+    }
     if (json_is_array(value) && symbol->per_layer && n_items != symbol->n)
         return refuse(
             symbol, DAVIT_R_CONFIG_INVALID,

@@ -76,21 +76,46 @@ static void name_native(DavitSettings *s, DavitReport *report)
                                      .message = "taken for Mistral's native layout"});
 }
 
+/* Parts of one level that are objects or null: anything else is a broken file, and not
+ * the same as a file without the part. All are reported. */
+static int32_t check_parts(const DavitSettings *s, const json_t *level,
+                           DavitReport *report)
+{
+    static const char *const others[] = {"rope_scaling", "rope_parameters",
+                                         "quantization_config", "compression_config"};
+    const size_t n_nested = G_N_ELEMENTS(nested_keys);
+    int32_t status = DAVIT_OK;
+
+    for (size_t i = 0; i < n_nested + G_N_ELEMENTS(others); i++) {
+        const char *key = i < n_nested ? nested_keys[i] : others[i - n_nested];
+        const json_t *part = json_object_get(level, key);
+
+        if (part && !json_is_object(part) && !json_is_null(part))
+            status = invalid(report, DAVIT_R_CONFIG_INVALID, s->subject, key,
+                             "an object or null", part, "setting has a wrong type");
+    }
+    return status;
+}
+
 /* The keys of every level in one object; the innermost wins. At most four levels, so that
  * a hostile file cannot make this long. */
-static void resolve_nesting(DavitSettings *s)
+static int32_t resolve_nesting(DavitSettings *s, DavitReport *report)
 {
     const json_t *level = s->wrapper;
+    int32_t status = DAVIT_OK;
 
     s->json = json_object();
     for (int depth = 0; level && depth < 4; depth++) {
         json_object_update(s->json, (json_t *)(uintptr_t)level);
         add_names(s->hf_names, json_object_get(level, "architectures"));
         add_names(s->model_types, json_object_get(level, "model_type"));
+        if (check_parts(s, level, report) != DAVIT_OK)
+            status = DAVIT_E_CORRUPT;
         level = nested_of(level);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(nested_keys); i++)
         json_object_del(s->json, nested_keys[i]);
+    return status;
 }
 
 /* ---- stop tokens and sampling ---- */
@@ -173,16 +198,32 @@ static int32_t read_stop_tokens(DavitSettings *s, DavitReport *report)
     return status;
 }
 
-/* First source that states @key. Absent and null: *out is left alone. */
-static int32_t read_sampling_key(const DavitSettings *s, const char *key,
-                                 const char *gguf, double *out, DavitReport *report)
+/* A sampling default and the values that it can have. */
+typedef struct SamplingRow {
+    const char *key, *gguf;
+    double low, high;
+    bool open_low; /* @low itself is outside */
+    bool whole;
+    const char *expected;
+    double *out;
+} SamplingRow;
+
+static bool in_range(const SamplingRow *row, double v)
+{
+    return (row->open_low ? v > row->low : v >= row->low) && v <= row->high &&
+           (!row->whole || v == floor(v));
+}
+
+/* First source that states the row's key. Absent and null: *out is left alone. */
+static int32_t read_sampling_row(const DavitSettings *s, const SamplingRow *row,
+                                 DavitReport *report)
 {
     Source source[3];
     size_t n = sources_of(s, source);
 
     for (size_t i = 0; i < n; i++) {
-        const json_t *value =
-            json_object_get(source[i].object, source[i].gguf ? gguf : key);
+        const char *key = source[i].gguf ? row->gguf : row->key;
+        const json_t *value = json_object_get(source[i].object, key);
         double v;
 
         if (!value || json_is_null(value))
@@ -193,37 +234,53 @@ static int32_t read_sampling_key(const DavitSettings *s, const char *key,
         if (!isfinite(v))
             return invalid(report, DAVIT_R_VALUE_NOT_FINITE, source[i].file, key,
                            "a finite number", value, "sampling default is not finite");
-        *out = v;
+        if (!in_range(row, v))
+            return invalid(report, DAVIT_R_CONFIG_INVALID, source[i].file, key,
+                           row->expected, value, "sampling default is out of range");
+        *row->out = v;
         return DAVIT_OK;
     }
     return DAVIT_OK;
 }
 
+static int32_t read_do_sample(DavitSettings *s, DavitReport *report)
+{
+    const json_t *object = s->generation ? s->generation : s->json;
+    const json_t *value = json_object_get(object, "do_sample");
+
+    s->sampling.do_sample = json_is_true(value);
+    if (!value || json_is_null(value) || json_is_boolean(value))
+        return DAVIT_OK;
+    return invalid(report, DAVIT_R_CONFIG_INVALID,
+                   s->generation ? "generation_config.json" : s->subject, "do_sample",
+                   "true or false", value, "sampling default has a wrong type");
+}
+
 static int32_t read_sampling(DavitSettings *s, DavitReport *report)
 {
-    double top_k = -1;
-    const json_t *sample =
-        json_object_get(s->generation ? s->generation : s->json, "do_sample");
-    struct {
-        const char *key, *gguf;
-        double *out;
-    } rows[] = {
-        {"temperature", "general.sampling.temp", &s->sampling.temperature},
-        {"top_p", "general.sampling.top_p", &s->sampling.top_p},
-        {"min_p", "general.sampling.min_p", &s->sampling.min_p},
-        {"repetition_penalty", "general.sampling.penalty_repeat",
-         &s->sampling.repetition_penalty},
-        {"top_k", "general.sampling.top_k", &top_k},
+    double top_k = NAN;
+    const SamplingRow rows[] = {
+        {"temperature", "general.sampling.temp", 0, INFINITY, false, false, "0 or more",
+         &s->sampling.temperature},
+        {"top_p", "general.sampling.top_p", 0, 1, true, false, "in (0, 1]",
+         &s->sampling.top_p},
+        {"min_p", "general.sampling.min_p", 0, 1, false, false, "in [0, 1]",
+         &s->sampling.min_p},
+        {"repetition_penalty", "general.sampling.penalty_repeat", 0, INFINITY, true,
+         false, "above 0", &s->sampling.repetition_penalty},
+        {"top_k", "general.sampling.top_k", -1, INT32_MAX, false, true,
+         "a whole number from 0 to 2147483647, or -1 for no limit", &top_k},
     };
-    int32_t status = DAVIT_OK;
+    int32_t status = read_do_sample(s, report);
 
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        int32_t row_status;
+
         *rows[i].out = NAN;
-    for (size_t i = 0; i < G_N_ELEMENTS(rows) && status == DAVIT_OK; i++)
-        status = read_sampling_key(s, rows[i].key, rows[i].gguf, rows[i].out, report);
-    s->sampling.top_k =
-        isnan(top_k) || top_k < 0 || top_k > INT32_MAX ? -1 : (int64_t)top_k;
-    s->sampling.do_sample = json_is_true(sample);
+        row_status = read_sampling_row(s, &rows[i], report);
+        status = status == DAVIT_OK ? row_status : status;
+    }
+    s->sampling.top_k = isnan(top_k) ? -1 : (int64_t)MAX(top_k, 0);
     return status;
 }
 
@@ -269,7 +326,8 @@ DavitSettings *davit_settings_parse(const char *config, size_t config_len,
         if (!s->generation)
             return NULL;
     }
-    resolve_nesting(s);
+    if (resolve_nesting(s, report) != DAVIT_OK)
+        return NULL;
     name_native(s, report);
     return settings_finish(g_steal_pointer(&s), report);
 }

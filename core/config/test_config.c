@@ -195,6 +195,24 @@ static void test_generation_refused(void)
          "generation_config.json: temperature", "\"hot\""},
         {"{\"temperature\":Infinity}", DAVIT_R_VALUE_NOT_FINITE,
          "generation_config.json: temperature", "Infinity"},
+        {"{\"temperature\":-1}", DAVIT_R_CONFIG_INVALID,
+         "generation_config.json: temperature", "-1"},
+        {"{\"top_p\":0}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_p", "0"},
+        {"{\"top_p\":-3}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_p", "-3"},
+        {"{\"top_p\":5}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_p", "5"},
+        {"{\"min_p\":1.5}", DAVIT_R_CONFIG_INVALID, "generation_config.json: min_p",
+         "1.5"},
+        {"{\"repetition_penalty\":0}", DAVIT_R_CONFIG_INVALID,
+         "generation_config.json: repetition_penalty", "0"},
+        {"{\"top_k\":-7}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_k", "-7"},
+        {"{\"top_k\":0.5}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_k",
+         "0.5"},
+        {"{\"top_k\":1e30}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_k",
+         "1e+30"},
+        {"{\"top_k\":[20]}", DAVIT_R_CONFIG_INVALID, "generation_config.json: top_k",
+         "[20]"},
+        {"{\"do_sample\":\"yes\"}", DAVIT_R_CONFIG_INVALID,
+         "generation_config.json: do_sample", "\"yes\""},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -206,9 +224,116 @@ static void test_generation_refused(void)
                                            report));
         record = davit_report_first_error(report, 0);
         g_assert_cmpuint(record->code, ==, cases[i].code);
+        g_assert_cmpint(record->status, ==, DAVIT_E_CORRUPT);
         g_assert_cmpstr(record->subject, ==, cases[i].subject);
         g_assert_cmpstr(record->found, ==, cases[i].found);
+        g_assert_nonnull(record->expected);
     }
+}
+
+/* The ends of the ranges, and what other programs write for "off". */
+static void test_sampling_ends(void)
+{
+    static const struct {
+        const char *text;
+        double temperature, top_p, min_p;
+        int64_t top_k;
+    } cases[] = {
+        {"{\"temperature\":0,\"top_p\":1,\"min_p\":0,\"top_k\":0}", 0, 1, 0, 0},
+        {"{\"temperature\":2,\"top_p\":0.001,\"min_p\":1,\"top_k\":-1}", 2, 0.001, 1, 0},
+        {"{\"temperature\":1,\"top_p\":1,\"min_p\":0,\"top_k\":null}", 1, 1, 0, -1},
+        {"{\"temperature\":1,\"top_p\":1,\"min_p\":0,\"top_k\":2147483647}", 1, 1, 0,
+         INT32_MAX},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitSettings) s = davit_settings_parse(
+            "{}", 2, cases[i].text, strlen(cases[i].text), "config.json", report);
+        DavitGenerationDefaults d;
+
+        g_assert_nonnull(s);
+        davit_settings_generation(s, &d);
+        g_assert_cmpfloat(d.temperature, ==, cases[i].temperature);
+        g_assert_cmpfloat(d.top_p, ==, cases[i].top_p);
+        g_assert_cmpfloat(d.min_p, ==, cases[i].min_p);
+        g_assert_cmpint(d.top_k, ==, cases[i].top_k);
+        g_assert_false(d.do_sample);
+    }
+}
+
+/* Parts that are there and cannot be read are not parts that are absent. */
+static void test_broken_parts(void)
+{
+    static const struct {
+        const char *text, *subject, *found;
+    } cases[] = {
+        {"{\"rope_scaling\":\"linear\"}", "config.json: rope_scaling", "\"linear\""},
+        {"{\"rope_scaling\":[]}", "config.json: rope_scaling", "[]"},
+        {"{\"rope_parameters\":7}", "config.json: rope_parameters", "7"},
+        {"{\"text_config\":\"text\"}", "config.json: text_config", "\"text\""},
+        {"{\"thinker_config\":{\"text_config\":[1]}}", "config.json: text_config", "[1]"},
+        {"{\"text_config\":{\"rope_scaling\":false}}", "config.json: rope_scaling",
+         "false"},
+        {"{\"quantization_config\":\"fp8\"}", "config.json: quantization_config",
+         "\"fp8\""},
+        {"{\"compression_config\":[]}", "config.json: compression_config", "[]"},
+    };
+    static const char good[] =
+        "{\"rope_scaling\":null,\"rope_parameters\":{},\"text_config\":null,"
+        "\"quantization_config\":null}";
+    g_autoptr(DavitReport) none = davit_report_new();
+    g_autoptr(DavitSettings) fine =
+        davit_settings_parse(good, strlen(good), NULL, 0, "config.json", none);
+
+    g_assert_nonnull(fine);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        const DavitRecord *record;
+
+        g_assert_null(davit_settings_parse(cases[i].text, strlen(cases[i].text), NULL, 0,
+                                           "config.json", report));
+        g_assert_cmpuint(davit_report_count(report), ==, 1);
+        record = davit_report_get(report, 0);
+        g_assert_cmpuint(record->code, ==, DAVIT_R_CONFIG_INVALID);
+        g_assert_cmpint(record->status, ==, DAVIT_E_CORRUPT);
+        g_assert_cmpstr(record->subject, ==, cases[i].subject);
+        g_assert_cmpstr(record->expected, ==, "an object or null");
+        g_assert_cmpstr(record->found, ==, cases[i].found);
+    }
+}
+
+/* {"a":[[...]]} with @depth open objects and arrays. (owned, g_free) */
+static char *nested_text(size_t depth)
+{
+    GString *text = g_string_new("{\"a\":");
+
+    for (size_t i = 1; i < depth; i++)
+        g_string_append_c(text, '[');
+    for (size_t i = 1; i < depth; i++)
+        g_string_append_c(text, ']');
+    g_string_append_c(text, '}');
+    return g_string_free(text, FALSE);
+}
+
+static void test_depth(void)
+{
+    g_autofree char *deepest = nested_text(200);
+    g_autofree char *deeper = nested_text(201);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitSettings) s =
+        davit_settings_parse(deepest, strlen(deepest), NULL, 0, "config.json", report);
+    const DavitRecord *record;
+
+    g_assert_nonnull(s);
+    g_assert_null(
+        davit_settings_parse(deeper, strlen(deeper), NULL, 0, "config.json", report));
+    g_assert_cmpuint(davit_report_count(report), ==, 1);
+    record = davit_report_get(report, 0);
+    g_assert_cmpuint(record->code, ==, DAVIT_R_JSON_INVALID);
+    g_assert_cmpint(record->status, ==, DAVIT_E_CORRUPT);
+    g_assert_cmpstr(record->expected, ==, "at most 200 open objects and arrays");
+    g_assert_cmpstr(record->found, ==, "201");
 }
 
 static void test_sampling(void)
@@ -400,6 +525,14 @@ static void test_refused(void)
          "config.json: mlp_only_layers", "a list of layer indexes", "2"},
         {"{" SIZES ",\"tie_word_embeddings\":1}", DAVIT_R_CONFIG_INVALID,
          "config.json: tie_word_embeddings", "true or false", "1"},
+        {"{\"hidden_size\":64,\"num_hidden_layers\":[1],\"num_attention_heads\":4}",
+         DAVIT_R_CONFIG_INVALID, "config.json: num_hidden_layers", "an integer", "[1]"},
+        {"{" SIZES ",\"rms_norm_eps\":[1]}", DAVIT_R_CONFIG_INVALID,
+         "config.json: rms_norm_eps", "a number", "[1]"},
+        {"{" SIZES ",\"hidden_act\":[\"silu\"]}", DAVIT_R_CONFIG_INVALID,
+         "config.json: hidden_act", "a string", "[\"silu\"]"},
+        {"{" SIZES ",\"num_key_value_heads\":[]}", DAVIT_R_CONFIG_INVALID,
+         "config.json: num_key_value_heads", "an integer", "[]"},
         {"{\"hidden_size\":65,\"num_hidden_layers\":8,\"num_attention_heads\":4}",
          DAVIT_R_CONFIG_INVALID, "config.json: head_dim", "65 divisible by 4", "H/nh"},
     };
@@ -552,6 +685,9 @@ int main(int argc, char **argv)
     g_test_add_func("/settings/stop_tokens", test_stop_tokens);
     g_test_add_func("/settings/generation_refused", test_generation_refused);
     g_test_add_func("/settings/sampling", test_sampling);
+    g_test_add_func("/settings/sampling_ends", test_sampling_ends);
+    g_test_add_func("/settings/broken_parts", test_broken_parts);
+    g_test_add_func("/settings/depth", test_depth);
     g_test_add_func("/settings/gguf", test_gguf);
     g_test_add_func("/bind/gguf_values_differ_by_layer",
                     test_gguf_values_differ_by_layer);

@@ -266,6 +266,11 @@ static void test_refused(void)
         {"{\"type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}",
          DAVIT_R_CONFIG_INVALID, "config.json: rope short_factor and long_factor",
          "2 and 2"},
+        {"{\"rope_type\":1}", DAVIT_R_CONFIG_INVALID, "config.json: rope rope_type", "1"},
+        {"{\"type\":[\"yarn\"],\"factor\":2}", DAVIT_R_CONFIG_INVALID,
+         "config.json: rope type", "[\"yarn\"]"},
+        {"{\"full_attention\":5}", DAVIT_R_CONFIG_INVALID,
+         "config.json: rope of full_attention settings", "5"},
         {"{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}",
          DAVIT_R_CONFIG_UNSUPPORTED, "config.json: rope partial_rotary_factor", "0.5"},
     };

@@ -106,6 +106,33 @@ static int32_t step(Builder *b, DavitJsonReader *reader, bool *done)
     return DAVIT_OK;
 }
 
+/* The reader stopped at an object or array that would be one too deep. */
+static bool is_too_deep(const Builder *b, int32_t status, const DavitReport *report)
+{
+    const size_t n = davit_report_count(report);
+
+    return status == DAVIT_E_LIMIT && b->depth == DAVIT_JSON_MAX_DEPTH && n > 0 &&
+           davit_report_get(report, n - 1)->code == DAVIT_R_JSON_INVALID;
+}
+
+/* A limit of the reader, but no machine takes such a configuration: the file is at
+ * fault. */
+static int32_t refuse_depth(const char *subject, DavitReport *report)
+{
+    davit_report_truncate(report, davit_report_count(report) - 1);
+    return davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_JSON_INVALID,
+            .status = DAVIT_E_CORRUPT,
+            .stage = "config",
+            .subject = subject,
+            .expected = davit_report_text(report, "at most %u open objects and arrays",
+                                          DAVIT_JSON_MAX_DEPTH),
+            .found = davit_report_text(report, "%u", DAVIT_JSON_MAX_DEPTH + 1),
+            .message = "objects and arrays are nested too deep"});
+}
+
 json_t *davit_tree_parse(const char *text, size_t len, const char *subject,
                          DavitReport *report)
 {
@@ -119,6 +146,8 @@ json_t *davit_tree_parse(const char *text, size_t len, const char *subject,
         status = step(&b, reader, &done);
     for (size_t i = 0; i < b.depth; i++)
         g_free(b.stack[i].key);
+    if (is_too_deep(&b, status, report))
+        status = refuse_depth(subject, report);
     if (status == DAVIT_OK && !json_is_object(b.root))
         status =
             davit_report_add(report, &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
