@@ -32,7 +32,8 @@ typedef struct Rule {
     char *reason;       /* (owned) */
     uint64_t n_tensors;
     uint64_t n_bytes;
-    const char *first; /* (borrowed, checkpoint) */
+    int64_t last_layer; /* layers past the last: highest index, -1 = none */
+    const char *first;  /* (borrowed, checkpoint) */
 } Rule;
 
 static void rule_clear(void *p)
@@ -63,6 +64,7 @@ static GArray *collect_rules(const DavitDraft *draft)
     const char *const *of_arch = draft->plan->arch_iface->ignore;
     const char *const *of_user = draft->options->ignore;
     Rule past = {
+        .last_layer = -1,
         .reason = g_strdup("layers past the last, multi-token prediction or leftovers")};
 
     g_array_set_clear_func(rules, rule_clear);
@@ -94,9 +96,54 @@ static bool skipped_by_rule(const DavitDraft *draft, GArray *rules,
         if (rule->n_tensors++ == 0)
             rule->first = t->name;
         rule->n_bytes += t->n_bytes;
+        if (!rule->spec)
+            rule->last_layer = MAX(rule->last_layer, davit_match_layer(draft, t->name));
         return true;
     }
     return false;
+}
+
+/* Layers past the last that the file says are for multi-token prediction. */
+static int64_t n_draft_layers(const DavitPlan *plan)
+{
+    const char *arch = davit_settings_gguf_arch(plan->settings);
+    g_autofree char *key = g_strconcat(arch ? arch : "", ".nextn_predict_layers", NULL);
+    const davit_kv *kv = arch ? davit_checkpoint_find_key(plan->checkpoint, key) : NULL;
+    int64_t n = json_integer_value(
+        json_object_get(davit_settings_json(plan->settings), "num_nextn_predict_layers"));
+
+    if (kv && !davit_kv_i64(kv, 0, &n))
+        return 0;
+    return CLAMP(n, 0, INT32_MAX);
+}
+
+static void note_rule(const DavitDraft *draft, const Rule *rule)
+{
+    DavitReport *report = draft->report;
+    const int64_t n_layers = (int64_t)draft->plan->n_layers;
+    const bool past = !rule->glob;
+    const bool stated = past && rule->last_layer < n_layers + n_draft_layers(draft->plan);
+    const char *what =
+        davit_report_text(report, "%" PRIu64 " tensors, %" PRIu64 " bytes, first %s",
+                          rule->n_tensors, rule->n_bytes, rule->first);
+    DavitFinding finding = {
+        .code = DAVIT_R_IGNORED_BY_RULE,
+        .severity = DAVIT_NOTE,
+        .stage = "plan",
+        .subject = past ? rule->first : rule->glob,
+        .found = what,
+        .message = davit_report_text(report, "skipped by rule: %s", rule->reason)};
+
+    if (past && !stated) {
+        finding.severity = DAVIT_WARNING;
+        finding.expected =
+            davit_report_text(report, "%" PRId64 " layers, as configured", n_layers);
+        finding.found = davit_report_text(report, "%" PRId64 " layers; past the last: %s",
+                                          rule->last_layer + 1, what);
+        finding.hint = "if the file is a whole model, its number of layers is wrong and "
+                       "so is the text";
+    }
+    davit_report_add(report, &finding);
 }
 
 static void note_rules(const DavitDraft *draft, const GArray *rules)
@@ -104,20 +151,8 @@ static void note_rules(const DavitDraft *draft, const GArray *rules)
     for (guint r = 0; r < rules->len; r++) {
         const Rule *rule = &g_array_index(rules, Rule, r);
 
-        if (rule->n_tensors == 0)
-            continue;
-        davit_report_add(
-            draft->report,
-            &(DavitFinding){
-                .code = DAVIT_R_IGNORED_BY_RULE,
-                .severity = DAVIT_NOTE,
-                .stage = "plan",
-                .subject = rule->glob ? rule->glob : rule->first,
-                .found = davit_report_text(
-                    draft->report, "%" PRIu64 " tensors, %" PRIu64 " bytes, first %s",
-                    rule->n_tensors, rule->n_bytes, rule->first),
-                .message = davit_report_text(draft->report, "skipped by rule: %s",
-                                             rule->reason)});
+        if (rule->n_tensors > 0)
+            note_rule(draft, rule);
     }
 }
 
@@ -203,6 +238,8 @@ static void report_rest(const DavitDraft *draft, uint64_t n)
 
 /* Rows of a module that slots take, for modules that some slot cuts. */
 static void check_cut_modules(DavitDraft *draft);
+/* A quantisation block in the configuration of plain tensors. */
+static void check_stale_block(const DavitDraft *draft);
 
 void davit_coverage_check(DavitDraft *draft)
 {
@@ -222,6 +259,49 @@ void davit_coverage_check(DavitDraft *draft)
         report_rest(draft, n_left - DAVIT_MAX_SINGLE);
     note_rules(draft, rules);
     check_cut_modules(draft);
+    check_stale_block(draft);
+}
+
+/* ---- quantisation that is stated and not stored ---- */
+
+/* Are all modules that slots take, at least one, plain numbers? */
+static bool all_plain(const DavitDraft *draft)
+{
+    size_t n = 0;
+
+    for (guint i = 0; i < draft->slots->len; i++) {
+        const DavitSlot *slot = &g_array_index(draft->slots, DavitSlot, i);
+
+        for (size_t s = 0; s < slot->n_sources; s++, n++) {
+            const DavitModule *module = slot->sources[s].module;
+
+            if (!module->quant || g_strcmp0(module->desc.scheme, "dense/1") != 0)
+                return false;
+        }
+    }
+    return n > 0;
+}
+
+static void check_stale_block(const DavitDraft *draft)
+{
+    const json_t *block = davit_settings_quantization(draft->plan->settings);
+    const char *method = json_string_value(json_object_get(block, "quant_method"));
+
+    /* a refused module is in no slot, and may be what the block speaks of */
+    if (!block || davit_report_failed(draft->report) || !all_plain(draft))
+        return;
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){
+            .code = DAVIT_R_CONFIG_UNSUPPORTED,
+            .severity = DAVIT_WARNING,
+            .stage = "plan",
+            .subject = "config.json: quantization_config",
+            .expected = "no such block beside plain tensors",
+            .found = method ? davit_report_text(draft->report, "quant_method %s", method)
+                            : "no quant_method",
+            .message = "stale quantization_config: ignored, because the "
+                       "stored tensors are plain"});
 }
 
 /* ---- rows of cut modules ---- */

@@ -7,8 +7,10 @@
 #include "plan/match.h"
 
 /* After slots were made. Reports TENSOR_UNEXPECTED for what nobody takes, with the
- * nearest wanted name; one IGNORED_BY_RULE note per rule that skipped something; rows of
- * a fused tensor that no slot takes. */
+ * nearest wanted name; one IGNORED_BY_RULE note per rule that skipped something, a
+ * warning for layers past the last that the configuration does not speak of; rows of a
+ * fused tensor that no slot takes; a quantisation block beside plain tensors (warning).
+ */
 void davit_coverage_check(DavitDraft *draft);
 
 /* Names nearest to each other by insertions, deletions and changes. [pure] */

@@ -21,6 +21,15 @@ static TestTensor *find_tensor(TestTensor *tensors, const char *name)
     g_assert_not_reached();
 }
 
+/* (owned, g_free) the tiny decoder's configuration with @more before its end. */
+static char *test_config_with(const char *more)
+{
+    const size_t len = strlen(test_tiny_config) - 1; /* without the brace */
+
+    g_assert_cmpint(test_tiny_config[len], ==, '}');
+    return g_strdup_printf("%.*s%s}", (int)len, test_tiny_config, more);
+}
+
 static const DavitSlot *find_slot(const DavitPlan *plan, const char *id, int64_t layer)
 {
     for (size_t i = 0; i < plan->n_slots; i++) {
@@ -147,6 +156,79 @@ static void rules_skip_and_say_so(void)
     g_assert_nonnull(
         test_find(m, "ignored-by-rule", "model.layers.2.mlp.up_proj.weight"));
     g_assert_nonnull(test_find(m, "ignored-by-rule", "adapter.*"));
+}
+
+/* Plan of the tiny model, tensors of layers 2 and 3 added, with @more in its config. */
+static const DavitRecord *plan_past_last(TestModel **m, const char *more)
+{
+    g_autofree TestTensor *t = copy_tiny(2);
+    g_autofree char *config = test_config_with(more);
+    g_autoptr(DavitPlan) plan = NULL;
+
+    t[test_tiny_count] =
+        (TestTensor){"model.layers.2.mlp.up_proj.weight", "F32", 2, {2, 2}};
+    t[test_tiny_count + 1] =
+        (TestTensor){"model.layers.3.mlp.up_proj.weight", "F32", 2, {2, 2}};
+    *m = test_model_new(config, t, test_tiny_count + 2);
+    plan = test_model_plan(*m);
+    g_assert_nonnull(plan);
+    return test_find(*m, "ignored-by-rule", "model.layers.2.mlp.up_proj.weight");
+}
+
+static void layers_past_the_last_warn(void)
+{
+    static const struct {
+        const char *more;
+        DavitSeverity severity;
+    } cases[] = {
+        {"", DAVIT_WARNING},
+        {",\"num_nextn_predict_layers\":2", DAVIT_NOTE},
+        {",\"num_nextn_predict_layers\":1", DAVIT_WARNING}, /* and one more is there */
+        {",\"num_nextn_predict_layers\":null", DAVIT_WARNING},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(TestModel) m = NULL;
+        const DavitRecord *r = plan_past_last(&m, cases[i].more);
+
+        g_assert_nonnull(r);
+        g_assert_cmpint(r->severity, ==, cases[i].severity);
+        if (cases[i].severity == DAVIT_NOTE)
+            continue;
+        g_assert_cmpstr(r->expected, ==, "2 layers, as configured");
+        g_assert_true(g_str_has_prefix(r->found, "4 layers; past the last: 2 tensors, "));
+    }
+}
+
+static void stale_quantization_block_warns(void)
+{
+    g_autofree char *config =
+        test_config_with(",\"quantization_config\":{\"quant_method\":\"awq\"}");
+    g_autoptr(TestModel) m = test_model_new(config, test_tiny, test_tiny_count);
+    g_autoptr(DavitPlan) plan = test_model_plan(m);
+    const DavitRecord *r =
+        test_find(m, "config-unsupported", "config.json: quantization_config");
+
+    g_assert_nonnull(plan);
+    g_assert_nonnull(r);
+    g_assert_cmpint(r->severity, ==, DAVIT_WARNING);
+    g_assert_cmpstr(r->found, ==, "quant_method awq");
+}
+
+static void quantization_block_is_no_news_beside_its_tensors(void)
+{
+    g_autofree TestTensor *t = copy_tiny(1);
+    g_autofree char *config =
+        test_config_with(",\"quantization_config\":{\"quant_method\":\"gptq\"}");
+    g_autoptr(TestModel) m = NULL;
+
+    find_tensor(t, "model.layers.0.self_attn.q_proj.weight")->name =
+        "model.layers.0.self_attn.q_proj.qweight";
+    t[test_tiny_count] =
+        (TestTensor){"model.layers.0.self_attn.q_proj.scales", "F32", 2, {4, 4}};
+    m = test_model_new(config, t, test_tiny_count + 1);
+    g_assert_null(test_model_plan(m));
+    g_assert_null(test_find(m, "config-unsupported", "config.json: quantization_config"));
 }
 
 static void companions_of_an_unknown_layout_are_named(void)
@@ -403,6 +485,11 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/transposed_rows_are_decoded", transposed_rows_are_decoded);
     g_test_add_func("/plan/head_follows_file_flag_and_class",
                     head_follows_file_flag_and_class);
+    g_test_add_func("/plan/layers_past_the_last_warn", layers_past_the_last_warn);
+    g_test_add_func("/plan/stale_quantization_block_warns",
+                    stale_quantization_block_warns);
+    g_test_add_func("/plan/quantization_block_is_no_news_beside_its_tensors",
+                    quantization_block_is_no_news_beside_its_tensors);
     g_test_add_func("/plan/modules_decode_to_float", modules_decode_to_float);
     return g_test_run();
 }
