@@ -14,6 +14,11 @@
 #define TYPE_CONTROL 3
 #define TYPE_USER    4
 
+#define MAX_TOKENS (DAVIT_TOK_MAX_ID + 1u)
+/* What the vocabulary takes for sure: its limit is 2 GiB, and respelled runs of spaces
+ * are three times as long there. */
+#define MAX_TOKEN_BYTES (512u << 20)
+
 static bool span_is(davit_span span, const char *text)
 {
     return span.ptr && span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
@@ -80,6 +85,17 @@ static int32_t refuse_token(DavitTokParts *parts, DavitReport *report, uint64_t 
     return invalid(parts, report, key, NULL, NULL, message);
 }
 
+static int32_t no_memory(const DavitTokParts *parts, DavitReport *report)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                .status = DAVIT_E_LIMIT,
+                                .stage = "open",
+                                .subject = davit_report_text(
+                                    report, "%s: tokenizer.ggml.tokens", parts->subject),
+                                .message = "no memory for the tokens"});
+}
+
 static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool pieces,
                            DavitReport *report)
 {
@@ -98,10 +114,10 @@ static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool p
             return refuse_token(parts, report, id, "the token is not valid UTF-8");
         if (pieces && type == TYPE_USER)
             respell(room, &text);
+        /* check_counts has bounded the ids and their text */
         if (davit_vocab_add(parts->vocab, (int64_t)id, text.ptr, text.len) !=
             DAVIT_VOCAB_ADDED)
-            return refuse_token(parts, report, id,
-                                "too many tokens, or no memory for them");
+            return no_memory(parts, report);
         if (type == TYPE_CONTROL || type == TYPE_USER || type == TYPE_UNKNOWN)
             note_added(parts, text, id, type);
     }
@@ -109,8 +125,7 @@ static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool p
     if (twin >= 0)
         return refuse_token(parts, report, (uint64_t)twin,
                             "another token has the same text");
-    return twin == -1 ? DAVIT_OK
-                      : refuse_token(parts, report, 0, "no memory for the tokens");
+    return twin == -1 ? DAVIT_OK : no_memory(parts, report);
 }
 
 static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
@@ -121,6 +136,16 @@ static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
     if (v->tokens.count == 0)
         return invalid(parts, report, "tokenizer.ggml.tokens", "a list of tokens",
                        "absent", "the file has no vocabulary");
+    if (v->tokens.count > MAX_TOKENS)
+        return invalid(parts, report, "tokenizer.ggml.tokens",
+                       davit_report_text(report, "at most %u tokens", MAX_TOKENS), want,
+                       "there are too many tokens");
+    if (v->tokens.bytes.len > MAX_TOKEN_BYTES)
+        return invalid(
+            parts, report, "tokenizer.ggml.tokens",
+            davit_report_text(report, "at most %u bytes", MAX_TOKEN_BYTES),
+            davit_report_text(report, "%" G_GUINT64_FORMAT, v->tokens.bytes.len),
+            "the tokens' texts are too long");
     if (v->types && v->n_types != v->tokens.count)
         return invalid(parts, report, "tokenizer.ggml.token_type", want,
                        davit_report_text(report, "%" G_GUINT64_FORMAT, v->n_types),

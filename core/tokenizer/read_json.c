@@ -71,7 +71,7 @@ static int32_t refuse_token(Reading *r, const char *text, size_t len, DavitVocab
                                        .status = DAVIT_E_LIMIT,
                                        .stage = "open",
                                        .subject = member,
-                                       .message = "the vocabulary is too large"});
+                                       .message = "no memory for the vocabulary"});
     if (why == DAVIT_VOCAB_ID_TAKEN)
         return invalid(r, member, "an id of its own", NULL, "two tokens have one id");
     return invalid(r, member, "an id from 0 to 16777216", NULL, "the id is out of range");

@@ -144,8 +144,27 @@ static void gguf_counts_must_agree(void)
     g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->subject, ==,
                     "x.gguf: tokenizer.ggml.tokens[2]");
 
+    /* too many is the file's fault, and said before anything is read */
+    davit_report_truncate(report, 0);
+    vocab.tokens.count = 16777218;
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    record = davit_test_find(report, DAVIT_R_TOKENIZER_INVALID);
+    g_assert_cmpint(record->status, ==, DAVIT_E_CORRUPT);
+    g_assert_cmpstr(record->subject, ==, "x.gguf: tokenizer.ggml.tokens");
+    g_assert_cmpstr(record->expected, ==, "at most 16777217 tokens");
+    g_assert_cmpstr(record->found, ==, "16777218");
+
     davit_report_truncate(report, 0);
     vocab.tokens.count = 2;
+    vocab.tokens.bytes.len = (512u << 20) + 1;
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->expected, ==,
+                    "at most 536870912 bytes");
+    vocab.tokens.bytes.len = a->len;
+
+    davit_report_truncate(report, 0);
     vocab.eos = 2;
     g_assert_null(
         davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
