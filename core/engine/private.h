@@ -5,6 +5,7 @@
 #ifndef DAVIT_ENGINE_PRIVATE_H
 #define DAVIT_ENGINE_PRIVATE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/report.h"
@@ -66,7 +67,7 @@ struct davit_request {
     DavitRequestState state;
     size_t n_done;             /* ids whose keys and values are stored */
     atomic_int cancelled;
-    GMutex lock;               /* guards events */
+    pthread_mutex_t lock;      /* guards events */
     GQueue events;             /* DavitEvent */
     char *last_text;           /* of the event handed out last */
     davit_records error;

@@ -38,7 +38,7 @@ davit_request *davit_request_make(davit_engine *engine, const davit_request_para
                                     .seed = p->seed};
     r->sampler = davit_sampler_new(&sampling, program->values[program->output].width);
     r->stop = davit_stop_new(p->stop);
-    g_mutex_init(&r->lock);
+    pthread_mutex_init(&r->lock, NULL);
     g_queue_init(&r->events);
 
     /* The decoder has seen the prompt, so that the first word keeps its blank. */
@@ -63,9 +63,9 @@ static void emit(davit_request *r, uint32_t kind, int32_t id, GString *text, con
     event->len = text ? text->len : 0;
     event->text = text ? g_string_free(text, FALSE) : NULL;
     event->reason = reason;
-    g_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->lock);
     g_queue_push_tail(&r->events, event);
-    g_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void finish(davit_request *r, const char *reason)
@@ -174,14 +174,14 @@ int davit_request_next(davit_request *request, davit_event *out)
 {
     if (!checked(request) || !out)
         return 0;
-    g_mutex_lock(&request->lock);
+    pthread_mutex_lock(&request->lock);
     DavitEvent *event = g_queue_pop_head(&request->events);
     if (event) {
         g_free(request->last_text);
         request->last_text = event->text;
         event->text = NULL;
     }
-    g_mutex_unlock(&request->lock);
+    pthread_mutex_unlock(&request->lock);
     if (!event)
         return 0;
     const davit_event full = {.struct_size = out->struct_size,
@@ -209,7 +209,7 @@ void davit_request_free(davit_request *request)
     if (request->engine)
         g_queue_remove(&request->engine->requests, request);
     g_queue_clear_full(&request->events, event_free);
-    g_mutex_clear(&request->lock);
+    pthread_mutex_destroy(&request->lock);
     davit_sampler_free(request->sampler);
     davit_stop_free(request->stop);
     davit_decoder_free(request->decoder);
