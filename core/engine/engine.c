@@ -49,9 +49,19 @@ static uint64_t kv_bytes_per_token(const DavitPlan *plan)
  * memory. */
 static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *report)
 {
+    const uint64_t most = m->plan->max_ctx ? m->plan->max_ctx : DEFAULT_CTX;
+    if (asked && m->plan->max_ctx && asked > most)
+        davit_report_add(
+            report,
+            &(DavitFinding){.code = DAVIT_R_CONTEXT_EXCEEDED,
+                            .severity = DAVIT_WARNING,
+                            .stage = "run",
+                            .subject = "ctx",
+                            .expected = davit_report_text(report, "at most %" G_GUINT64_FORMAT, most),
+                            .found = davit_report_text(report, "%" G_GUINT64_FORMAT, asked),
+                            .message = "the context is longer than the model was made for"});
     if (asked)
         return asked;
-    const uint64_t most = m->plan->max_ctx ? m->plan->max_ctx : DEFAULT_CTX;
     const uint64_t fits = available_bytes() / 4 * 3 / kv_bytes_per_token(m->plan);
     const uint64_t ctx = MAX(MIN(most, fits), 16);
     if (ctx < most || !m->plan->max_ctx)

@@ -9,6 +9,9 @@
 
 #include <glib.h>
 
+/* Below it logits divided by the temperature leave the range of numbers. */
+#define MIN_TEMPERATURE 1e-5
+
 typedef struct Candidate {
     int32_t id;
     double logit; /* after penalties and temperature */
@@ -137,7 +140,7 @@ static size_t filter(DavitSampler *s)
 
 int32_t davit_sampler_pick(DavitSampler *s, const float *logits, uint64_t position)
 {
-    if (s->params.temperature <= 0)
+    if (s->params.temperature < MIN_TEMPERATURE)
         return pick_greedy(s, logits);
     for (size_t id = 0; id < s->n_vocab; id++)
         s->candidates[id] = (Candidate){

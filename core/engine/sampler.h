@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 typedef struct DavitSampling {
-    double temperature;      /* 0 = greedy */
+    double temperature;      /* below 1e-5 = greedy */
     double top_p;            /* 0 < p <= 1, 1 = off */
     double min_p;            /* 0 = off; keep tokens with p >= min_p * p_max */
     int64_t top_k;           /* 0 = off */

@@ -60,16 +60,18 @@ int32_t davit_model_path_init(DavitModelPath *path, const char *model,
 
     *path = (DavitModelPath){.names = g_ptr_array_new_with_free_func(g_free)};
     if (stat(model, &st) != 0) {
+        const bool absent = errno == ENOENT || errno == ENOTDIR;
+
         status = davit_report_add(
             report, &(DavitFinding){
-                        .code = errno == ENOENT || errno == ENOTDIR ? DAVIT_R_NOT_FOUND
-                                                                    : DAVIT_R_IO_FAILED,
+                        .code = absent ? DAVIT_R_NOT_FOUND : DAVIT_R_IO_FAILED,
                         .status = DAVIT_E_IO,
                         .stage = "path",
                         .subject = model,
                         .found = g_strerror(errno),
                         .expected = "a model directory, a .gguf or a .safetensors",
-                        .message = "there is no such model"});
+                        .message = absent ? "there is no such model"
+                                          : "the model cannot be reached"});
     } else if (S_ISDIR(st.st_mode)) {
         path->dir = g_strdup(model);
         status = list_names(path, report);
