@@ -115,11 +115,27 @@ const davit_kernel_entry cpu_linear_int8_packed = {
     .struct_size = DAVIT_END(davit_kernel_entry, run),
     .op = DAVIT_OP_LINEAR,
     .name = "linear int8 avx2 packed",
-    .layouts = "cpu.q4_0_x8/1|cpu.q4_1_x8/1|cpu.q5_0_x8/1|cpu.q5_1_x8/1|cpu.q8_0_x8/1|"
+    .layouts = "cpu.q4_0_x8/1|cpu.q4_1_x8/1|cpu.q5_0_x8/1|cpu.q5_1_x8/1|"
                "cpu.q2_k_x8/1|cpu.q3_k_x8/1|cpu.q4_k_x8/1|cpu.q5_k_x8/1|cpu.q6_k_x8/1",
     .cpu = CPU_AVX2,
     .attr_size = DAVIT_END(davit_linear_attr, flags),
     .score = 550,
+    .flags = DAVIT_ENTRY_INT8,
+    .check = int8_check,
+    .size = int8_size,
+    .run = int8_run,
+};
+
+/* Below the stored entry: at 8.5 bits a weight the private copy costs more start-up time and
+ * memory than most runs win back (SPEED.md), so it is taken only when packing is asked for. */
+const davit_kernel_entry cpu_linear_int8_packed_q8_0 = {
+    .struct_size = DAVIT_END(davit_kernel_entry, run),
+    .op = DAVIT_OP_LINEAR,
+    .name = "linear int8 avx2 packed q8_0",
+    .layouts = "cpu.q8_0_x8/1",
+    .cpu = CPU_AVX2,
+    .attr_size = DAVIT_END(davit_linear_attr, flags),
+    .score = 490,
     .flags = DAVIT_ENTRY_INT8,
     .check = int8_check,
     .size = int8_size,
