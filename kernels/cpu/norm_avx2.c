@@ -8,25 +8,21 @@
 #include "layers.h"
 #include "vec_avx2.h"
 
-/* Sum of (x - shift)^2, or of x where @square is 0. */
-static inline float row_sum(const float *x, uint64_t n, float shift, int square)
+/* Sum of v, or of v^2 where @square is set, v = (x - shift) - rest: with a mean near the
+ * values the first difference is exact, so that nothing of a small variance is lost. */
+static inline float row_sum(const float *x, uint64_t n, float shift, float rest, int square)
 {
-    const __m256 s = vec_set(shift);
+    const __m256 s = vec_set(shift), t = vec_set(rest);
     __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
                      _mm256_setzero_ps()};
 
     for (uint64_t i = 0; i < n; i += 8) {
         const uint64_t left = n - i;
-        __m256 v = vec_load(x + i, left);
+        __m256 v = _mm256_sub_ps(_mm256_sub_ps(vec_load(x + i, left), s), t);
         __m256 *a = &acc[i / 8 % 4];
-        if (!square) {
-            *a = _mm256_add_ps(*a, v);
-            continue;
-        }
-        v = _mm256_sub_ps(v, s);
         if (left < 8)
             v = _mm256_and_ps(v, _mm256_castsi256_ps(vec_mask(left)));
-        *a = _mm256_fmadd_ps(v, v, *a);
+        *a = square ? _mm256_fmadd_ps(v, v, *a) : _mm256_add_ps(*a, v);
     }
     return vec_sum(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
 }
@@ -40,13 +36,14 @@ static const float *group_of(const davit_weight *w, uint64_t g, uint64_t D)
 }
 
 static void normalise(const float *x, float *y, uint64_t D, const float *gain,
-                      const float *bias, float mean, float inv)
+                      const float *bias, float mean, float rest, float inv)
 {
-    const __m256 m = vec_set(mean), s = vec_set(inv);
+    const __m256 m = vec_set(mean), t = vec_set(rest), s = vec_set(inv);
 
     for (uint64_t d = 0; d < D; d += 8) {
         const uint64_t left = D - d;
-        __m256 v = _mm256_mul_ps(_mm256_sub_ps(vec_load(x + d, left), m), s);
+        __m256 v = _mm256_sub_ps(_mm256_sub_ps(vec_load(x + d, left), m), t);
+        v = _mm256_mul_ps(v, s);
         if (gain)
             v = _mm256_mul_ps(v, vec_load(gain + d, left));
         if (bias)
@@ -67,9 +64,9 @@ void cpu_rmsnorm_avx2(const davit_call *call, uint32_t phase, uint64_t first, ui
 
     for (uint64_t r = first * groups; r < (first + count) * groups; r++) {
         const float *x = (const float *)call->in[0].data + r * D;
-        const float mean = row_sum(x, D, 0.0f, 1) / (float)D;
+        const float mean = row_sum(x, D, 0.0f, 0.0f, 1) / (float)D;
         normalise(x, (float *)call->out[0].data + r * D, D,
-                  group_of(call->weight[0], r % groups, D), NULL, 0.0f,
+                  group_of(call->weight[0], r % groups, D), NULL, 0.0f, 0.0f,
                   1.0f / sqrtf(mean + a->eps));
     }
 }
@@ -86,10 +83,12 @@ void cpu_layernorm_avx2(const davit_call *call, uint32_t phase, uint64_t first, 
 
     for (uint64_t r = first * groups; r < (first + count) * groups; r++) {
         const float *x = (const float *)call->in[0].data + r * D;
-        const float mean = row_sum(x, D, 0.0f, 0) / (float)D;
-        const float var = row_sum(x, D, mean, 1) / (float)D;
+        const float mean = row_sum(x, D, 0.0f, 0.0f, 0) / (float)D;
+        const float rest = row_sum(x, D, mean, 0.0f, 0) / (float)D;
+        const float var = row_sum(x, D, mean, rest, 1) / (float)D;
         normalise(x, (float *)call->out[0].data + r * D, D,
                   group_of(call->weight[0], r % groups, D),
-                  group_of(call->weight[1], r % groups, D), mean, 1.0f / sqrtf(var + a->eps));
+                  group_of(call->weight[1], r % groups, D), mean, rest,
+                  1.0f / sqrtf(var + a->eps));
     }
 }
