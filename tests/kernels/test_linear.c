@@ -10,7 +10,10 @@
 
 /* Relative to the root of the sum of squares of what is added up; and 2e-7 of the result. */
 #define TOLERANCE 4e-6
-#define TOLERANCE_INT8 3e-2 /* steps of amax/127 per block of 32: 0.6 % rms, 5 sigma */
+/* Steps of amax/127 per block of 32, so an error of amax/127/sqrt(12) rms: 0.9 % where amax is
+ * 4 (of normal values), and 6.6 sigma of that, since many outputs are looked at. The exact
+ * comparison, with rounded activations on both sides, is in test_linear_fast.c. */
+#define TOLERANCE_INT8 6e-2
 #define ROUNDS 6
 
 static const davit_kernels_iface *iface;
@@ -66,15 +69,17 @@ static bool pack_weight(Rig *rig, const davit_pack *pack)
     return true;
 }
 
-/* Largest |error| over sqrt(sum of x^2 w^2), which is what one output adds up. */
+/* |error| against sqrt(sum of x^2 w^2), which is what the dot product adds up, and against the
+ * terms added to it: @before, and a bias that is at most |expected| + |before| + |dot|. */
 static void compare(const char *what, const Rig *rig, const float *got, const float *expected,
-                    const float *norm, double tol)
+                    const float *before, const float *norm, double tol)
 {
     const uint64_t n = rig_count(rig, 0);
 
     for (uint64_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - (double)expected[i]) <=
-              tol * (double)norm[i] + 2e-7 * fabs((double)expected[i])))
+              tol * (double)norm[i] +
+                  2e-7 * (fabs((double)expected[i]) + 2 * fabs((double)before[i]))))
             g_error("%s: value %" G_GUINT64_FORMAT ": %.9g, reference %.9g, norm %.9g", what, i,
                     (double)got[i], (double)expected[i], (double)norm[i]);
 }
@@ -144,7 +149,7 @@ static void check_entry(Rig *rig, const davit_kernel_entry *entry, const float *
             memcpy(rig->call.out[0].data, before, rig_count(rig, 0) * sizeof(float));
             rig_run(rig, entry, (RigSplit){0}, 1);
             all = rig_save(rig, 0);
-            compare(entry->name, rig, all, expected, norm, tol);
+            compare(entry->name, rig, all, expected, before, norm, tol);
             check_invariance(rig, entry, before, all);
         }
         rig->weights[0] = stored;
