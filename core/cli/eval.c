@@ -27,8 +27,8 @@ static const DavitFlag flags[] = {
     {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "use the embedding as output head", NULL, NULL, false},
     {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL, "do not use the embedding as output head", NULL, NULL,
      false},
-    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB", "leave out tensors of this name; may be repeated", NULL,
-     NULL, false},
+    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB",
+     "accept stored tensors of this name that nothing takes; may be repeated", NULL, NULL, false},
     {0},
 };
 static const char *const examples[] = {
