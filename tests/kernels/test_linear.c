@@ -10,10 +10,11 @@
 
 /* Relative to the root of the sum of squares of what is added up; and 2e-7 of the result. */
 #define TOLERANCE 4e-6
-/* Steps of amax/127 per block of 32, so an error of amax/127/sqrt(12) rms: 0.9 % where amax is
- * 4 (of normal values), and 6.6 sigma of that, since many outputs are looked at. The exact
+/* Entries with 8-bit activations: sigmas of the rounding error that norms_int8 computes for each
+ * output from the steps of its own row. Six, since many outputs are looked at. The exact
  * comparison, with rounded activations on both sides, is in test_linear_fast.c. */
-#define TOLERANCE_INT8 6e-2
+#define SIGMAS_INT8 6.0
+#define INT8_BLOCK 32u
 #define ROUNDS 6
 
 static const davit_kernels_iface *iface;
@@ -84,22 +85,37 @@ static void compare(const char *what, const Rig *rig, const float *got, const fl
                     (double)got[i], (double)expected[i], (double)norm[i]);
 }
 
-/* (owned) per output: root of the sum of squares of its terms. */
-static float *norms(Rig *rig)
+/* Error of rounding x[k] to its block's step amax/127: uniform, step/sqrt(12) rms. */
+static double rounding(const float *x, uint64_t k, uint64_t n)
+{
+    const uint64_t from = k / INT8_BLOCK * INT8_BLOCK;
+    double amax = 0;
+
+    for (uint64_t i = from; i < n && i < from + INT8_BLOCK; i++)
+        amax = MAX(amax, fabs((double)x[i]));
+    return amax / 127 / sqrt(12);
+}
+
+/* (owned) per output: root of the sum of squares of its terms x w, or, with @int8, of the
+ * terms' rounding errors. */
+static float *norms(Rig *rig, bool int8)
 {
     const davit_weight *w = &rig->weights[0];
     const davit_ref_layout *layout = davit_ref_layout_find(w->layout);
     float *norm = g_new(float, rig_count(rig, 0));
     g_autofree float *row = g_new(float, w->n_cols);
+    g_autofree double *size = g_new(double, w->n_cols);
 
-    for (uint64_t n = 0; n < w->n_rows; n++) {
-        davit_ref_weight_decode(w, layout, 0, n, row);
-        for (uint64_t t = 0; t < rig->call.out[0].n_rows; t++) {
-            const float *x = (float *)rig->call.in[0].data + t * w->n_cols;
+    for (uint64_t t = 0; t < rig->call.out[0].n_rows; t++) {
+        const float *x = (float *)rig->call.in[0].data + t * w->n_cols;
+        for (uint64_t k = 0; k < w->n_cols; k++)
+            size[k] = int8 ? rounding(x, k, w->n_cols) : (double)x[k];
+        for (uint64_t n = 0; n < w->n_rows; n++) {
             double sum = 1e-12;
+            davit_ref_weight_decode(w, layout, 0, n, row);
             for (uint64_t k = 0; k < w->n_cols; k++)
-                sum += (double)x[k] * (double)x[k] * (double)row[k] * (double)row[k];
-            norm[t * w->n_rows + n] = (float)sqrt(sum) + 1e-3f;
+                sum += size[k] * size[k] * (double)row[k] * (double)row[k];
+            norm[t * w->n_rows + n] = (float)sqrt(sum) + (int8 ? 1e-5f : 1e-3f);
         }
     }
     return norm;
@@ -130,11 +146,14 @@ static void check_invariance(Rig *rig, const davit_kernel_entry *entry, const fl
 }
 
 static void check_entry(Rig *rig, const davit_kernel_entry *entry, const float *before,
-                        const float *expected, const float *norm)
+                        const float *expected, const float *norm_f32,
+                        const float *norm_int8)
 {
+    const bool int8 = (entry->flags & DAVIT_ENTRY_INT8) != 0;
+    const float *norm = int8 ? norm_int8 : norm_f32;
     const davit_weight stored = rig->weights[0];
     g_auto(GStrv) names = g_strsplit(entry->layouts, "|", -1);
-    const double tol = entry->flags & DAVIT_ENTRY_INT8 ? TOLERANCE_INT8 : TOLERANCE;
+    const double tol = int8 ? SIGMAS_INT8 : TOLERANCE;
 
     for (size_t i = 0; names[i]; i++) {
         const davit_pack *pack = pack_of(names[i]);
@@ -162,7 +181,7 @@ static void one_case(const davit_ref_layout *layout)
     g_autoptr(Rig) rig = rig_new(DAVIT_OP_LINEAR, &attr);
     const uint64_t T = rig_between(rig, 1, 20), N = rig_between(rig, 1, 70);
     const uint64_t K = layout->block_elems * rig_between(rig, 1, layout->block_elems == 1 ? 300 : 5);
-    g_autofree float *before = NULL, *expected = NULL, *norm = NULL;
+    g_autofree float *before = NULL, *expected = NULL, *norm = NULL, *norm_int8 = NULL;
 
     attr.out_scale = rig_between(rig, 0, 1) ? 0.0f : 0.5f;
     attr.flags = (uint32_t)rig_between(rig, 0, 1);
@@ -175,12 +194,13 @@ static void one_case(const davit_ref_layout *layout)
     for (uint64_t i = 0; i < T * N; i++)
         ((float *)rig->call.out[0].data)[i] = rig_normal(rig);
     before = rig_save(rig, 0);
-    norm = norms(rig);
+    norm = norms(rig, false);
+    norm_int8 = norms(rig, true);
     rig_run_reference(rig);
     expected = rig_save(rig, 0);
     for (size_t i = 0; iface->entries[i]; i++)
         if (strcmp(iface->entries[i]->op, DAVIT_OP_LINEAR) == 0 && rig_can_run(iface->entries[i]))
-            check_entry(rig, iface->entries[i], before, expected, norm);
+            check_entry(rig, iface->entries[i], before, expected, norm, norm_int8);
 }
 
 static void test_layout(const void *data)
