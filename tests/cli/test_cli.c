@@ -33,8 +33,10 @@ static void add_line(Case *c, const char *key, const char *value)
 {
     if (strcmp(key, "args") == 0) {
         g_auto(GStrv) parts = g_strsplit(value, "{models}", -1);
-        g_autofree char *args = g_strjoinv(MODELS, parts);
-        g_autofree char *line = g_strconcat(DAVIT_PROGRAM, " ", args, NULL);
+        g_autofree char *models = g_shell_quote(MODELS);
+        g_autofree char *program = g_shell_quote(DAVIT_PROGRAM);
+        g_autofree char *args = g_strjoinv(models, parts);
+        g_autofree char *line = g_strconcat(program, " ", args, NULL);
         g_assert_true(g_shell_parse_argv(line, NULL, &c->argv, NULL));
     } else if (strcmp(key, "exit") == 0) {
         c->exit = atoi(value);
