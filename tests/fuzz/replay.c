@@ -3,7 +3,9 @@
  * fixed number of mutations from a fixed generator, so that two runs do the same. fuzz_x
  * [--faults EXT] [PATH...]
  * --faults takes the files ending in EXT out of all recipes in tests/faults; a PATH is a
- * file or a directory of files. With -N (a number) that many mutations per input. */
+ * file or a directory of files. With -N (a number) that many mutations per input. With
+ * --seeds DIR the inputs are written there, one file each, and nothing is run: a first
+ * corpus for the libFuzzer program. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 
 static uint64_t n_runs;
 static uint64_t n_mutations = 300;
+static const char *seed_dir;
 
 /* Each run gets bytes of its own size on the heap, so that ASan sees a read past the end.
  */
@@ -66,12 +69,28 @@ static void mutate(uint8_t *data, size_t len, uint64_t *state)
     }
 }
 
+/* One file, named by its bytes. */
+static void write_seed(const uint8_t *data, size_t len)
+{
+    g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA1, data, len);
+    g_autofree char *path = g_build_filename(seed_dir, sum, NULL);
+
+    if (!g_file_set_contents(path, (const char *)data, (gssize)len, NULL))
+        g_error("%s: cannot be written", path);
+    n_runs++;
+}
+
 static void run_input(const uint8_t *data, size_t len)
 {
     uint64_t state = 0x9e3779b97f4a7c15u ^ len;
     const size_t step = len / MAX_PREFIXES + 1;
-    g_autofree uint8_t *copy = g_malloc(len + 1);
+    g_autofree uint8_t *copy = NULL;
 
+    if (seed_dir) {
+        write_seed(data, len);
+        return;
+    }
+    copy = g_malloc(len + 1);
     run(data, len);
     for (size_t n = 0; n < len; n += step)
         run(data, n);
@@ -136,6 +155,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--faults") == 0 && i + 1 < argc)
             run_faults(argv[++i]);
+        else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
+            seed_dir = argv[++i];
         else if (argv[i][0] == '-')
             n_mutations = g_ascii_strtoull(argv[i] + 1, NULL, 10);
         else
