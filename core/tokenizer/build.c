@@ -32,7 +32,7 @@ static int32_t find_claim(DavitTokenizer *t, DavitTokParts *parts,
     return status;
 }
 
-/* Metaspace alone is done by the core before the scanner; inside a chain it is not. */
+/* Metaspace alone is done by the core before the scanner, behind others after it. */
 static int32_t read_metaspace(DavitPretok *pretok, const DavitNodePlace *place,
                               const json_t *stage)
 {
@@ -47,6 +47,7 @@ static int32_t read_metaspace(DavitPretok *pretok, const DavitNodePlace *place,
         return davit_node_invalid(place, "replacement", "one character",
                                   json_object_get(stage, "replacement"));
     memcpy(pretok->mark, mark, pretok->mark_len);
+    pretok->meta_split = json_is_true(json_object_get(stage, "split"));
     if (g_strcmp0(scheme, "always") == 0)
         pretok->meta = DAVIT_META_ALWAYS;
     else if (g_strcmp0(scheme, "first") == 0)
@@ -73,9 +74,10 @@ static int32_t read_pretok(DavitTokenizer *t, const char *subject, DavitReport *
         bool prefix = false;
 
         if (strcmp(type, "Metaspace") == 0) {
-            status =
-                n == 1 ? read_metaspace(&t->pretok, &place, stages[i])
-                       : davit_node_unsupported(&place, "type", "Metaspace alone", type);
+            t->pretok.meta_last = n > 1;
+            status = i + 1 == n ? read_metaspace(&t->pretok, &place, stages[i])
+                                : davit_node_unsupported(&place, "type",
+                                                         "Metaspace as the last", type);
         } else if (strcmp(type, "ByteLevel") == 0) {
             t->pretok.byte_level = true;
             status = davit_node_bool(&place, stages[i], "add_prefix_space", &prefix);

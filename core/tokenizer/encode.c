@@ -180,9 +180,41 @@ static void apply_metaspace(const DavitPretok *pretok, GString *out, const char 
     }
 }
 
+/* Metaspace behind other stages: mark the piece, then cut before each mark. */
+static int32_t encode_marked(Job *job, const char *piece, size_t len, bool first)
+{
+    const DavitPretok *pretok = &job->encoder->tokenizer->pretok;
+    GString *marked = job->encoder->marked;
+    int32_t status = DAVIT_OK;
+    size_t from = 0;
+
+    apply_metaspace(pretok, marked, piece, len, first);
+    while (from < marked->len && status == DAVIT_OK) {
+        size_t end = from + 1;
+
+        while (pretok->meta_split && end < marked->len &&
+               (marked->len - end < pretok->mark_len ||
+                memcmp(marked->str + end, pretok->mark, pretok->mark_len) != 0))
+            end++;
+        if (!pretok->meta_split)
+            end = marked->len;
+        status = encode_piece(job, marked->str + from, end - from);
+        from = end;
+    }
+    return status;
+}
+
+static int32_t give_piece(Job *job, const char *piece, size_t len, bool first)
+{
+    if (job->encoder->tokenizer->pretok.meta_last)
+        return encode_marked(job, piece, len, first);
+    return encode_piece(job, piece, len);
+}
+
 /* Cut with the plugin's scanner. An end that does not move forward is the plugin's
- * mistake; it is taken as the end of the text, so the loop ends whatever it says. */
-static int32_t scan_text(Job *job, const char *text, size_t len)
+ * mistake; it is taken as the end of the text, so the loop ends whatever it says.
+ * @first: @text starts the whole input. */
+static int32_t scan_text(Job *job, const char *text, size_t len, bool first)
 {
     DavitEncoder *encoder = job->encoder;
     const davit_tok_shape *shape = &encoder->tokenizer->pretok.shape;
@@ -190,20 +222,21 @@ static int32_t scan_text(Job *job, const char *text, size_t len)
     int32_t status = DAVIT_OK;
 
     if (!shape->scan)
-        return encode_piece(job, text, len);
+        return give_piece(job, text, len, first);
     while (from < len && status == DAVIT_OK) {
         const uint64_t n = shape->scan(text, len, from, encoder->ends, SCAN_CAP);
 
         for (uint64_t i = 0; i < MIN(n, SCAN_CAP) && status == DAVIT_OK; i++) {
-            const uint64_t end = encoder->ends[i];
+            const uint64_t end = encoder->ends[i] & ~DAVIT_TOK_DROP;
 
             if (end <= from || end > len)
-                return encode_piece(job, text + from, len - from);
-            status = encode_piece(job, text + from, end - from);
+                return give_piece(job, text + from, len - from, first && from == 0);
+            if (!(encoder->ends[i] & DAVIT_TOK_DROP))
+                status = give_piece(job, text + from, end - from, first && from == 0);
             from = end;
         }
         if (n == 0)
-            return encode_piece(job, text + from, len - from);
+            return give_piece(job, text + from, len - from, first && from == 0);
     }
     return status;
 }
@@ -216,16 +249,16 @@ static int32_t encode_part(Job *job, const char *text, size_t len, bool first)
 
     if (len == 0)
         return DAVIT_OK;
-    if (pretok->meta != DAVIT_META_NONE) {
+    if (pretok->meta != DAVIT_META_NONE && !pretok->meta_last) {
         apply_metaspace(pretok, encoder->marked, text, len, first);
-        return scan_text(job, encoder->marked->str, encoder->marked->len);
+        return scan_text(job, encoder->marked->str, encoder->marked->len, first);
     }
     if (pretok->prefix_space && text[0] != ' ') {
         g_string_assign(encoder->marked, " ");
         g_string_append_len(encoder->marked, text, (gssize)len);
-        return scan_text(job, encoder->marked->str, encoder->marked->len);
+        return scan_text(job, encoder->marked->str, encoder->marked->len, first);
     }
-    return scan_text(job, text, len);
+    return scan_text(job, text, len, first);
 }
 
 /* ---- added tokens ---- */

@@ -27,6 +27,8 @@ typedef struct DavitPretok {
     bool byte_level;   /* the model gets bytes in the 256 letter alphabet */
     bool prefix_space; /* ByteLevel alone with add_prefix_space */
     DavitMetaScheme meta;
+    bool meta_last;  /* Metaspace behind other stages: done on each piece */
+    bool meta_split; /* then: pieces are cut before each mark */
     char mark[8]; /* Metaspace: what a space becomes */
     size_t mark_len;
 } DavitPretok;

@@ -473,6 +473,7 @@ const LayoutRow layout_rows[] = {
     ROW("davit/tokenizer.h", davit_tok_shape, rank_hashes),
     ROW("davit/tokenizer.h", davit_tok_shape, scan),
     ROW("davit/tokenizer.h", davit_tok_shape, cut),
+    ROW("davit/tokenizer.h", davit_tok_shape, rank_facts),
     ROW("davit/tokenizer.h", davit_tokenizer_iface, struct_size),
     ROW("davit/tokenizer.h", davit_tokenizer_iface, shapes),
 };

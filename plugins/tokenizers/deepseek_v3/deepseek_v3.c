@@ -18,7 +18,7 @@
     "{\"pretokenizers\":[" NUMBERS CJK SPLIT(REGEX) BYTES "],\"type\":\"Sequence\"}"
 
 static const davit_tok_shape deepseek_v3 = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "deepseek_v3",
     .pre_tokenizer = SHAPE,
     .gguf_pre = "deepseek-v3|hunyuan-dense|joyai-llm",

@@ -8,7 +8,7 @@
     "{\"add_prefix_space\":" prefix ",\"type\":\"ByteLevel\",\"use_regex\":true}"
 
 static const davit_tok_shape gpt2 = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "gpt2",
     .pre_tokenizer = BYTE_LEVEL("false"),
     .gguf_pre = "gpt-2|phi-2|roberta-bpe|gigachat|mellum|exaone4",
@@ -19,7 +19,7 @@ static const davit_tok_shape gpt2 = {
 
 /* MPT, OLMo 1 and ModernBERT normalise. */
 static const davit_tok_shape gpt2_nfc = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "gpt2",
     .pre_tokenizer = BYTE_LEVEL("false"),
     .gguf_pre = "mpt|olmo|modern-bert",
@@ -31,7 +31,7 @@ static const davit_tok_shape gpt2_nfc = {
 
 /* The core puts the space in front; the regex is the same. */
 static const davit_tok_shape gpt2_prefix = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "gpt2",
     .pre_tokenizer = BYTE_LEVEL("true"),
     .scan = davit_scan_gpt2,

@@ -13,7 +13,7 @@
 /* SmolLM's vocabulary lacks the letters of 21 bytes; without an unknown token they
  * vanish. */
 static const davit_tok_shape digits = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "gpt2_digits",
     .pre_tokenizer = SHAPE,
     .gguf_pre = "smollm|starcoder|refact|codeshell|exaone|minerva-7b",
@@ -23,7 +23,7 @@ static const davit_tok_shape digits = {
 };
 
 static const davit_tok_shape command_r = {
-    .struct_size = DAVIT_END(davit_tok_shape, cut),
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "gpt2_digits",
     .pre_tokenizer = SHAPE,
     .gguf_pre = "command-r",

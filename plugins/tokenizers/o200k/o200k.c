@@ -27,7 +27,7 @@ static uint64_t o200k_scan(const char *text, uint64_t n, uint64_t from, uint64_t
 }
 
 #define ENTRY(sym, behavior, invert, pre, facts)                                         \
-    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),  \
+    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, rank_facts),  \
                                         .name = "o200k",                                 \
                                         .pre_tokenizer = SHAPE(behavior, invert),        \
                                         .gguf_pre = pre,                                 \

@@ -22,7 +22,7 @@ static uint64_t qwen2_scan(const char *text, uint64_t n, uint64_t from, uint64_t
 }
 
 #define ENTRY(sym, shape, pre, facts)                                                    \
-    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),  \
+    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, rank_facts),  \
                                         .name = "qwen2",                                 \
                                         .pre_tokenizer = shape,                          \
                                         .gguf_pre = pre,                                 \

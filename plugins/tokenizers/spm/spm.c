@@ -19,7 +19,12 @@
 
 #define ENTRY(sym, shape, pre, facts, scanner)                                           \
     static const davit_tok_shape sym = {                                                 \
-        DAVIT_END(davit_tok_shape, cut), "spm", shape, pre, facts, NULL, scanner, NULL}
+        .struct_size = DAVIT_END(davit_tok_shape, rank_facts),                           \
+        .name = "spm",                                                                   \
+        .pre_tokenizer = shape,                                                          \
+        .gguf_pre = pre,                                                                 \
+        .gguf_facts = facts,                                                             \
+        .scan = scanner}
 
 ENTRY(legacy, "null", "@llama",
       "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","

@@ -26,7 +26,7 @@ static uint64_t tekken_scan(const char *text, uint64_t n, uint64_t from, uint64_
 }
 
 #define ENTRY(sym, behavior, invert, pre, facts)                                         \
-    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, cut),  \
+    static const davit_tok_shape sym = {.struct_size = DAVIT_END(davit_tok_shape, rank_facts),  \
                                         .name = "tekken",                                \
                                         .pre_tokenizer = SHAPE(behavior, invert),        \
                                         .gguf_pre = pre,                                 \

@@ -14,9 +14,14 @@
 extern "C" {
 #endif
 
+/* Set in an end that `scan` gives: the piece that ends there is dropped, it gives no ids
+ * (WhitespaceSplit, a Split whose behaviour is Removed). Neighbouring dropped pieces may
+ * be given as one. */
+#define DAVIT_TOK_DROP (1ull << 63)
+
 /* One claimed shape. All strings static. */
 typedef struct davit_tok_shape {
-    uint64_t struct_size; /* DAVIT_END(davit_tok_shape, cut) */
+    uint64_t struct_size; /* DAVIT_END(davit_tok_shape, rank_facts) */
     const char *name;     /* family, for people: "llama3" */
 
     /* Shape of the `pre_tokenizer` member. The host makes it canonical on both sides: JSON
@@ -36,14 +41,18 @@ typedef struct davit_tok_shape {
     const char *gguf_facts;
 
     /* sha256 of rank lists ('|'-joined, lower hex) for files without a pre-tokenizer
-     * (tiktoken); NULL = none. */
+     * (tiktoken); NULL = none. Hashed is the list in canonical form: for each token in
+     * ascending rank its rank (u32, little-endian), its length (u32, little-endian) and
+     * its bytes. `davit tokenize --explain` prints the hash of a file. */
     const char *rank_hashes;
 
     /* Cut @text with the whole pre-tokenizer: byte ends of pieces after @from, at most @cap,
      * ascending; gaps count as pieces where the shape keeps them. Returns how many; fewer
-     * than @cap only when the last end is @n. @from is 0 or an end given before on the same
-     * text. @text is what follows Metaspace or a ByteLevel prefix blank, before bytes become
-     * letters; an end may lie inside a character where the shape works on bytes.
+     * than @cap only when the last end is @n. An end may carry DAVIT_TOK_DROP. @from is 0
+     * or an end given before on the same text, without the flag. @text is what follows
+     * Metaspace or a ByteLevel prefix blank, before bytes become letters; an end may lie
+     * inside a character where the shape works on bytes. Where Metaspace is the last of
+     * several stages, @text is what lies before it and the host applies it to each piece.
      * No allocation, no recursion, time linear in the bytes passed over.
      * NULL = the shape never splits. [any thread] */
     uint64_t (*scan)(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
@@ -52,6 +61,13 @@ typedef struct davit_tok_shape {
     /* Next offset >= @from where a scan started afresh equals a continued one, or @n.
      * NULL = unknown (no threads inside one text). [any thread] */
     uint64_t (*cut)(const char *text, uint64_t n, uint64_t from);
+
+    /* What a rank list leaves out, as gguf_facts does, and "added_tokens": the list of a
+     * tokenizer.json whose entries may leave out their flags (special and nothing else
+     * then). "reserved_tokens": [{"prefix","suffix","from","to","number"}] adds one
+     * special token for each id in from..to, text prefix + number + suffix, numbers
+     * counting up. Required with rank_hashes. */
+    const char *rank_facts;
 } davit_tok_shape;
 
 typedef struct davit_tokenizer_iface {
