@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/arena.h"
+#include "plan/layout.h"
 
 #define PIECE_BYTES (4u << 20) /* aimed size of a piece: small enough for progress and caches */
 
@@ -66,8 +67,9 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitModule *module, siz
     switch (slot->access) {
     case DAVIT_ACCESS_PACK: {
         const uint64_t block = slot->pack->row_block;
-        const uint64_t bytes =
-            slot->pack->block_bytes(slot->pack_self, slot->n_cols, module->desc.params);
+        uint64_t params[8];
+        davit_pack_params(slot->pack, slot, params);
+        const uint64_t bytes = slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
         return __builtin_mul_overflow((n_rows + block - 1) / block, bytes, &n) ? 0 : n;
     }
     case DAVIT_ACCESS_DECODE:
@@ -125,6 +127,27 @@ static void cut_pieces(const DavitPlan *plan, const DavitSlot *slot,
     }
 }
 
+/* The column map of a packed segment: part 1, one more piece. Returns the segment's new end. */
+static uint64_t place_map(const DavitPlan *plan, const DavitSlot *slot,
+                          const DavitSlotSource *source, uint64_t expert, uint64_t at,
+                          DavitPlacedSegment *seg, GArray *items)
+{
+    const uint64_t n = davit_pack_map_bytes(slot);
+    const uint64_t end = davit_align_up(at + n, plan->device_align);
+    const DavitItem item = {.slot = slot,
+                            .source = source,
+                            .expert = expert,
+                            .dst_off = at,
+                            .n_bytes = end - at};
+    if (n == 0)
+        return at;
+    seg->part_off[1] = at;
+    seg->n_parts = 2;
+    if (items)
+        g_array_append_val(items, item);
+    return end;
+}
+
 int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *segments,
                           GArray *items, uint64_t *out_bytes, DavitReport *report)
 {
@@ -153,9 +176,10 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
                                        : slot->n_cols * sizeof(float);
                 at = davit_align_up(end, plan->device_align);
             }
-            g_array_append_val(segments, seg);
             if (items)
                 cut_pieces(plan, slot, source, e, base, at, items);
+            at = place_map(plan, slot, source, e, at, &seg, items);
+            g_array_append_val(segments, seg);
         }
     }
     *out_bytes = at;
@@ -236,7 +260,7 @@ static void decode_transposed(const DavitItem *item, const davit_quant_bytes *pa
                              .n_rows = k,
                              .col = item->source->row + item->row,
                              .n_cols = n};
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_F32,
                            .values = tmp,
                            .stride = n};
@@ -258,7 +282,7 @@ static void decode_rows(const DavitItem *item, const davit_quant_bytes *parts, u
                              .n_rows = n_rows,
                              .col = 0,
                              .n_cols = module->desc.n_cols};
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_F32,
                            .values = dst,
                            .stride = module->desc.n_cols};
@@ -284,21 +308,6 @@ static int32_t make_decode(const DavitPlan *plan, const DavitItem *item, float *
     }
     apply_value_ops(slot->value_ops, dst, item->n_rows * slot->n_cols);
     return DAVIT_OK;
-}
-
-/* Does the pack read the stored layout itself, or decoded values? */
-static bool packs_from_stored(const DavitSlot *slot)
-{
-    if (!slot->pack->from || !slot->stored_layout)
-        return false;
-    const size_t n = strlen(slot->stored_layout);
-    for (const char *p = slot->pack->from; *p;) {
-        const size_t len = strcspn(p, "|");
-        if (len == n && memcmp(p, slot->stored_layout, n) == 0)
-            return true;
-        p += len + (p[len] == '|');
-    }
-    return false;
 }
 
 /* Stored rows of one block side by side in slot order; used when rows are permuted. */
@@ -347,37 +356,122 @@ static int32_t stored_segment(const DavitPlan *plan, const DavitItem *item, uint
     return DAVIT_OK;
 }
 
+/* Where the rows of a block are decoded to: one allocation, grown on first use. */
+static davit_quant_out decode_buffers(const DavitSlot *slot, uint64_t n_rows, uint64_t n_groups,
+                                      GByteArray *scratch)
+{
+    const uint64_t n = n_rows * slot->n_cols, n_scales = n_rows * n_groups;
+    const uint64_t map = slot->n_cols * sizeof(uint32_t);
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
+                           .form = n_groups ? DAVIT_FORM_CODES : DAVIT_FORM_F32,
+                           .stride = slot->n_cols};
+    if (n_groups == 0) {
+        out.values = (float *)(void *)scratch_take(scratch, n * sizeof(float));
+        return out;
+    }
+    uint8_t *at = scratch_take(scratch, map + 2 * n_scales * sizeof(float) + n);
+    out.cols = (uint32_t *)(void *)at;
+    out.scales = (float *)(void *)(at + map);
+    out.zeros = out.scales + n_scales;
+    out.codes = (uint8_t *)(out.zeros + n_scales);
+    return out;
+}
+
+/* Groups of a row's codes; 0 = the pack takes float32. */
+static uint64_t groups_of(const DavitSlot *slot, const DavitModule *module)
+{
+    const uint64_t group = module->desc.codes.group;
+
+    if (!(slot->pack->forms & module->desc.forms & DAVIT_FORM_CODES))
+        return 0;
+    return group == 0 ? 1 : (slot->n_cols + group - 1) / group;
+}
+
+/* Rows [row, row + n_rows) of the source, through the quant plugin. */
+static davit_quant_out decode_block(const DavitItem *item, const davit_quant_bytes *parts,
+                                    uint64_t row, uint64_t n_rows, GByteArray *scratch)
+{
+    const DavitModule *module = item->source->module;
+    const uint64_t n_groups = groups_of(item->slot, module);
+    const davit_quant_out out = decode_buffers(item->slot, n_rows, n_groups, scratch);
+    /* permuted rows lie apart: one at a time */
+    const uint64_t step = item->slot->perm_heads ? 1 : n_rows;
+    davit_quant_out to = out;
+    davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
+                             .desc = &module->desc,
+                             .parts = parts,
+                             .expert = item->expert,
+                             .n_rows = step,
+                             .n_cols = module->desc.n_cols};
+    for (uint64_t i = 0; i < n_rows; i += step) {
+        tile.row = item->source->row + stored_row(item->slot, row + i);
+        if (out.values)
+            to.values = out.values + i * out.stride;
+        if (out.codes) {
+            to.codes = out.codes + i * out.stride;
+            to.scales = out.scales + i * n_groups;
+            to.zeros = out.zeros + i * n_groups;
+        }
+        module->iface->decode(module->self, &tile, &to);
+    }
+    to.values = out.values;
+    to.codes = out.codes;
+    to.scales = out.scales;
+    to.zeros = out.zeros;
+    return to;
+}
+
+/* Which input each code column belongs to; the same for all rows, so that of one is asked. */
+static int32_t make_map(const DavitPlan *plan, const DavitItem *item, uint8_t *dst,
+                        GByteArray *scratch, DavitReport *report)
+{
+    const DavitModule *module = item->source->module;
+    davit_quant_bytes parts[DAVIT_MAX_PARTS];
+    const int32_t status = whole_parts(plan, module, parts, report);
+    if (status)
+        return status;
+    const davit_quant_out out = decode_block(item, parts, 0, 1, scratch);
+    for (uint64_t i = 0; i < item->slot->n_cols; i++) {
+        if (out.cols[i] >= item->slot->n_cols)
+            return davit_report_add(
+                report, &(DavitFinding){.code = DAVIT_R_QUANT_PARAMS,
+                                        .status = DAVIT_E_CORRUPT,
+                                        .stage = "load",
+                                        .subject = module->name,
+                                        .expected = davit_report_text(
+                                            report, "columns below %" G_GUINT64_FORMAT,
+                                            item->slot->n_cols),
+                                        .found = davit_report_text(report, "%u", out.cols[i]),
+                                        .message = "a column map points outside the matrix"});
+    }
+    memcpy(dst, out.cols, item->slot->n_cols * sizeof *out.cols);
+    return DAVIT_OK;
+}
+
 static int32_t make_pack(const DavitPlan *plan, const DavitItem *item, uint8_t *dst,
                          GByteArray *scratch, DavitReport *report)
 {
     const DavitSlot *slot = item->slot;
     const DavitModule *module = item->source->module;
+    const bool stored = davit_pack_from_stored(slot->pack, slot);
+    davit_quant_bytes parts[DAVIT_MAX_PARTS];
     davit_weight weight = {.layout = slot->stored_layout,
                            .n_experts = slot->n_experts,
                            .n_rows = slot->n_rows,
                            .n_cols = slot->n_cols};
-    memcpy(weight.params, module->desc.params, sizeof weight.params);
-    davit_quant_bytes parts[DAVIT_MAX_PARTS];
-    const bool stored = packs_from_stored(slot);
     int32_t status = stored ? DAVIT_OK : whole_parts(plan, module, parts, report);
 
+    davit_pack_params(slot->pack, slot, weight.params);
     const uint64_t block = slot->pack->row_block;
     const uint64_t bytes = slot->pack->block_bytes(slot->pack_self, slot->n_cols, weight.params);
     for (uint64_t r = 0; !status && r < item->n_rows; r += block, dst += bytes) {
         const uint64_t n = item->n_rows - r < block ? item->n_rows - r : block;
         davit_segment seg = {0};
-        davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, group),
-                               .form = DAVIT_FORM_F32,
-                               .stride = slot->n_cols};
-        if (stored) {
+        davit_quant_out out = {0};
+        if (stored)
             status = stored_segment(plan, item, item->row + r, n, &seg, scratch, report);
-        } else {
-            out.values =
-                (float *)(void *)scratch_take(scratch, n * slot->n_cols * sizeof(float));
-            for (uint64_t i = 0; i < n; i++)
-                decode_rows(item, parts, stored_row(slot, item->row + r + i), 1,
-                            out.values + i * slot->n_cols);
-        }
+        else
+            out = decode_block(item, parts, item->row + r, n, scratch);
         if (!status)
             slot->pack->pack(slot->pack_self, &weight, stored ? &seg : NULL,
                              stored ? NULL : &out, n, dst);
@@ -412,7 +506,7 @@ static int32_t verify(const DavitPlan *plan, const DavitItem *item, DavitReport 
 int32_t davit_items_make(const DavitPlan *plan, const DavitItem *item, uint8_t *dst,
                          GByteArray *scratch, DavitLoadStats *stats, DavitReport *report)
 {
-    int32_t status = verify(plan, item, report);
+    int32_t status = item->n_rows ? verify(plan, item, report) : DAVIT_OK;
     if (status)
         return status;
     switch (item->slot->access) {
@@ -422,7 +516,8 @@ int32_t davit_items_make(const DavitPlan *plan, const DavitItem *item, uint8_t *
         break;
     case DAVIT_ACCESS_PACK:
         stats->packed_bytes += item->n_bytes;
-        status = make_pack(plan, item, dst, scratch, report);
+        status = item->n_rows ? make_pack(plan, item, dst, scratch, report)
+                              : make_map(plan, item, dst, scratch, report);
         break;
     case DAVIT_ACCESS_DECODE:
         stats->decoded_bytes += item->n_bytes;

@@ -15,7 +15,7 @@ typedef struct DavitItem {
     const DavitSlotSource *source;
     uint64_t expert;   /* within the source's module */
     uint64_t row;      /* within the source: 0 .. source->n_rows */
-    uint64_t n_rows;
+    uint64_t n_rows;   /* 0 = the column map of a packed segment */
     uint64_t dst_off;  /* bytes from the start of the slot's private memory */
     uint64_t n_bytes;  /* that the piece writes */
     uint64_t file_key; /* (file, offset) it reads first: the order of work */

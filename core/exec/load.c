@@ -12,6 +12,7 @@
 #include "exec/head.h"
 #include "exec/items.h"
 #include "exec/pool.h"
+#include "plan/layout.h"
 
 #define DEFAULT_WINDOW (256ull << 20)
 #define PROGRESS_BYTES (8ull << 20)
@@ -48,7 +49,9 @@ static void fill_weight(davit_weight *weight, const DavitSlot *slot, davit_segme
                              .n_cols = slot->n_cols,
                              .n_segments = n_segments,
                              .segments = segments};
-    if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
+    if (slot->n_sources > 0 && slot->access == DAVIT_ACCESS_PACK)
+        davit_pack_params(slot->pack, slot, weight->params);
+    else if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
         memcpy(weight->params, slot->sources[0].module->desc.params, sizeof weight->params);
 }
 

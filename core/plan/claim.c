@@ -309,6 +309,17 @@ static int32_t bad_desc(const DavitModule *module, const DavitTool *tool,
                     .hint = "this is a fault of the plugin; report it to its vendor"});
 }
 
+/* Numbers and widths that quant.h does not know. */
+static bool codes_wrong(const davit_quant_codes *codes)
+{
+    static const uint32_t width[] = {0, 4, 8, 8, 4, 4, 4}; /* by DAVIT_CODE_, 0 = any */
+
+    if (codes->bits > 8 || codes->kind >= G_N_ELEMENTS(width) ||
+        codes->scale_type > DAVIT_SCALE_E4M3 || codes->zero_type > DAVIT_MIN_F16)
+        return true;
+    return codes->bits && width[codes->kind] && width[codes->kind] != codes->bits;
+}
+
 /* What a plugin says must lie inside the file, whoever wrote it. NULL = it does. */
 static const char *desc_fault(const DavitClaims *claims, const DavitModule *module,
                               const davit_quant_desc *desc)
@@ -324,6 +335,8 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
         return "number of parts out of range";
     if (!(desc->forms & DAVIT_FORM_F32))
         return "no float32 form";
+    if (codes_wrong(&desc->codes))
+        return "codes that do not exist";
     if (__builtin_mul_overflow(desc->n_experts, desc->n_rows, &rows) ||
         __builtin_mul_overflow(rows, desc->n_cols, &n) || n > UINT64_MAX / sizeof(float))
         return "size overflows";
@@ -343,7 +356,7 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
 int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
                          DavitReport *report)
 {
-    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, forms)};
+    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
     const davit_quant_iface *iface;
     ModuleView view;
     Claim *claim;

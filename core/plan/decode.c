@@ -84,7 +84,7 @@ static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *chec
 static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *tile,
                            float *out, DavitReport *report)
 {
-    davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, divide),
                           .form = DAVIT_FORM_F32,
                           .values = out,
                           .stride = module->desc.n_cols};

@@ -123,7 +123,9 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
     if (!c->layout_of[at])
         return;
     out->layout = c->layout_of[at]->layout;
-    if (c->layout_of[at]->access != DAVIT_ACCESS_DECODE)
+    if (c->layout_of[at]->access == DAVIT_ACCESS_PACK)
+        davit_pack_params(c->layout_of[at]->pack, slot, out->params);
+    else if (c->layout_of[at]->access != DAVIT_ACCESS_DECODE)
         memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
 }
 

@@ -25,7 +25,8 @@ static bool same_layout(const DavitSlot *slot)
         const davit_quant_desc *d = &slot->sources[s].module->desc;
 
         if (d->layout != first->layout ||
-            memcmp(d->params, first->params, sizeof d->params) != 0)
+            memcmp(d->params, first->params, sizeof d->params) != 0 ||
+            memcmp(&d->codes, &first->codes, sizeof d->codes) != 0)
             return false;
     }
     return true;
@@ -58,11 +59,67 @@ static void add_option(GArray *options, DavitAccess access, const char *layout,
     g_array_append_val(options, option);
 }
 
+bool davit_pack_from_stored(const davit_pack *pack, const DavitSlot *slot)
+{
+    return davit_words_have(pack->from, slot->sources[0].module->desc.layout);
+}
+
+/* Rows of every source start where a row block of the codes starts, in stored order: only
+ * then can rows of a block share their scales. */
+static bool blocks_aligned(const davit_pack *pack, const DavitSlot *slot)
+{
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        if (slot->sources[s].row % pack->row_block)
+            return false;
+    }
+    return slot->perm_heads == 0;
+}
+
+void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t params[8])
+{
+    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    davit_quant_codes codes = d->codes;
+
+    if (davit_pack_from_stored(pack, slot) || !(pack->forms & d->forms & DAVIT_FORM_CODES)) {
+        memcpy(params, d->params, sizeof d->params);
+        return;
+    }
+    if (!blocks_aligned(pack, slot))
+        codes.scale_rows = 1;
+    memset(params, 0, sizeof d->params);
+    memcpy(params, &codes, sizeof codes);
+}
+
+uint64_t davit_pack_map_bytes(const DavitSlot *slot)
+{
+    const davit_quant_desc *d = &slot->sources[0].module->desc;
+
+    if (slot->access != DAVIT_ACCESS_PACK || davit_pack_from_stored(slot->pack, slot) ||
+        !(slot->pack->forms & d->forms & DAVIT_FORM_CODES) ||
+        !(d->codes.flags & DAVIT_CODES_MAP))
+        return 0;
+    return d->n_cols * sizeof(uint32_t);
+}
+
+/* Can @pack be written from decoded tiles of the slot? */
+static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
+{
+    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    uint64_t n_maps = 0;
+
+    if (!(pack->forms & d->forms & DAVIT_FORM_CODES))
+        return pack->forms & d->forms & DAVIT_FORM_F32;
+    for (size_t s = 0; s < slot->n_sources; s++)
+        n_maps += slot->sources[s].n_experts;
+    /* a kernel reorders its input once per call: one column map per weight */
+    return d->codes.bits > 0 && (n_maps == 1 || !(d->codes.flags & DAVIT_CODES_MAP));
+}
+
 static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_pack *pack,
                      bool addressable, GArray *options)
 {
-    const davit_quant_desc *d = &slot->sources[0].module->desc;
-    const bool stored = davit_words_have(pack->from, d->layout);
+    const bool stored = davit_pack_from_stored(pack, slot);
+    uint64_t params[8];
     DavitLayoutOption option = {.access = DAVIT_ACCESS_PACK,
                                 .layout = davit_intern(pack->layout),
                                 .pack = pack,
@@ -71,9 +128,10 @@ static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_p
 
     if (pack->lossy || pack->row_block == 0)
         return;
-    if (stored ? !addressable : !(pack->forms & d->forms & DAVIT_FORM_F32))
+    if (stored ? !addressable : !packs_decoded(pack, slot))
         return;
-    if (pack->block_bytes(tool->self, slot->n_cols, d->params) == 0)
+    davit_pack_params(pack, slot, params);
+    if (pack->block_bytes(tool->self, slot->n_cols, params) == 0)
         return;
     g_array_append_val(options, option);
 }
@@ -164,10 +222,13 @@ static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
 
     if (slot->access == DAVIT_ACCESS_PACK) {
         const uint64_t block = slot->pack->row_block;
+        uint64_t params[8];
 
+        davit_pack_params(slot->pack, slot, params);
         n = (src->n_rows + block - 1) / block *
-            slot->pack->block_bytes(slot->pack_self, slot->n_cols, d->params);
-        return src->n_experts * align_up(n, align);
+            slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
+        return src->n_experts *
+               (align_up(n, align) + align_up(davit_pack_map_bytes(slot), align));
     }
     if (slot->access == DAVIT_ACCESS_DECODE)
         return src->n_experts *

@@ -23,6 +23,13 @@ bool davit_slot_is_vector(const DavitSlot *slot);
 GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
                              const char **out_why);
 
+/* Does @pack read the slot's stored layout itself, or decoded tiles? */
+bool davit_pack_from_stored(const davit_pack *pack, const DavitSlot *slot);
+/* Weight params of @slot packed by @pack: the scheme's, or what describes its CODES. */
+void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t params[8]);
+/* Bytes of the column map (uint32_t, part 1 of the segment) of a packed slot; 0 = none. */
+uint64_t davit_pack_map_bytes(const DavitSlot *slot);
+
 /* Write the choice and its bytes into @slot. @option's strings are interned or static. */
 void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
                       const DavitLayoutOption *option);

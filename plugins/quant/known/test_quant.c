@@ -92,7 +92,7 @@ static int32_t check(const davit_quant_iface *iface, const Module *m, davit_quan
 {
     const davit_sink sink = sink_of(said);
 
-    *out = (davit_quant_desc){.struct_size = DAVIT_END(davit_quant_desc, forms)};
+    *out = (davit_quant_desc){.struct_size = DAVIT_END(davit_quant_desc, codes)};
     return iface->check(NULL, &m->module, out, &sink);
 }
 
@@ -180,7 +180,7 @@ static void tiles_decode_from_the_middle(void)
     g_assert_cmpint(check(dense, &m, &desc, &said), ==, DAVIT_OK);
     const davit_quant_tile tile = {DAVIT_END(davit_quant_tile, n_cols), &desc, &part, 2, 1, 2,
                                    7, 3};
-    davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, divide),
                           .form = DAVIT_FORM_F32, .values = out, .stride = 5};
     dense->decode(NULL, &tile, &to);
     for (uint64_t r = 0; r < 2; r++)

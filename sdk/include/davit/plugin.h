@@ -31,8 +31,8 @@ extern "C" {
 #define DAVIT_KIND_FORMAT    "format", 1, 0
 #define DAVIT_KIND_TOKENIZER "tokenizer", 1, 0
 #define DAVIT_KIND_ARCH      "arch", 0, 1
-#define DAVIT_KIND_QUANT     "quant", 0, 1
-#define DAVIT_KIND_KERNELS   "kernels", 0, 1
+#define DAVIT_KIND_QUANT     "quant", 0, 2
+#define DAVIT_KIND_KERNELS   "kernels", 0, 2
 #define DAVIT_KIND_COMM      "comm", 0, 1
 
 typedef struct davit_host davit_host;

@@ -46,6 +46,50 @@ typedef struct davit_quant_part {
                          * 0 = rows of this part are not contiguous */
 } davit_quant_part;
 
+/* ---- CODES: one description for all rows of a module, known from headers ---- */
+
+/* What a code stands for. UINT: value = scale * (code - zero), or scale * code + min; the
+ * others: value = scale * f(code), no zero. */
+#define DAVIT_CODE_UINT 0u
+#define DAVIT_CODE_E2M1 1u /* 4 bits: 0 .5 1 1.5 2 3 4 6 and their negatives */
+#define DAVIT_CODE_E4M3 2u /* 8 bits; 0x7F and 0xFF do not occur (verify) */
+#define DAVIT_CODE_E5M2 3u /* 8 bits; no infinity, no NaN (verify) */
+#define DAVIT_CODE_NF4  4u /* 4 bits: table of bitsandbytes' nf4 */
+#define DAVIT_CODE_FP4  5u /* 4 bits: table of bitsandbytes' fp4 */
+#define DAVIT_CODE_IQ4  6u /* 4 bits: table of GGUF's IQ4_NL */
+
+/* A type that holds every scale of the module exactly: packed copies keep them in it. */
+#define DAVIT_SCALE_F32  0u
+#define DAVIT_SCALE_F16  1u
+#define DAVIT_SCALE_BF16 2u
+#define DAVIT_SCALE_E8M0 3u /* powers of two, 2^-127 to 2^127 */
+#define DAVIT_SCALE_E4M3 4u /* scale = e4m3 * factor, or e4m3 / factor: davit_quant_out */
+
+/* A type that holds every zero (UINT) exactly. */
+#define DAVIT_ZERO_CONST 0u /* all are davit_quant_codes.zero */
+#define DAVIT_ZERO_U4    1u /* integers 0..15 */
+#define DAVIT_ZERO_U4_1  2u /* integers 1..16 */
+#define DAVIT_ZERO_U8    3u /* integers 0..255 */
+#define DAVIT_ZERO_U8_1  4u /* integers 1..256 */
+#define DAVIT_ZERO_F32   5u
+#define DAVIT_MIN_F32    6u /* minima to add instead of zeros */
+#define DAVIT_MIN_F16    7u
+
+#define DAVIT_CODES_MAP 1u /* code column j belongs to input cols[j]; the same for all rows */
+
+/* The weight params of a layout that was packed from CODES are the bytes of this struct. */
+typedef struct davit_quant_codes {
+    uint64_t group;      /* code columns that share scale and zero; the last group may be
+                          * short; 0 = the whole row. Packed where 0, or a multiple of 16 */
+    uint64_t scale_rows; /* rows that share scales and zeros, from row 0 on; 0 = 1 */
+    uint32_t bits;       /* 1..8, codes are below 2^bits; 0 = no description: never packed */
+    uint32_t kind;       /* DAVIT_CODE_ */
+    uint32_t scale_type; /* DAVIT_SCALE_ */
+    uint32_t zero_type;  /* DAVIT_ZERO_ or DAVIT_MIN_ */
+    uint32_t flags;      /* DAVIT_CODES_ */
+    float zero;          /* ZERO_CONST */
+} davit_quant_codes;
+
 /* What a module is, after check. Logical matrix: E experts of N output rows, K inputs. */
 typedef struct davit_quant_desc {
     uint64_t struct_size;
@@ -60,6 +104,7 @@ typedef struct davit_quant_desc {
     davit_quant_part parts[DAVIT_MAX_PARTS];
     uint32_t n_parts;
     uint32_t forms;     /* DAVIT_FORM_ bits that decode offers */
+    davit_quant_codes codes; /* CODES: filled by check; zeros = not described */
 } davit_quant_desc;
 
 #define DAVIT_FORM_F32   1u /* canonical float32 */
@@ -84,7 +129,9 @@ typedef struct davit_quant_tile {
 } davit_quant_tile;
 
 /* Where decode writes. F32: values[n_rows][stride]. CODES: value = scale * (code - zero) or
- * scale * code + min, see has_min. */
+ * scale * code + min, see has_min, or by davit_quant_codes.kind; equal to F32 in every bit.
+ * CODES is asked for whole rows; group and scale count code columns. With SCALE_E4M3 scales
+ * holds the e4m3 values, and the scale is scale * factor, or scale / factor if divide. */
 typedef struct davit_quant_out {
     uint64_t struct_size;
     uint32_t form;       /* DAVIT_FORM_, one bit */
@@ -95,6 +142,9 @@ typedef struct davit_quant_out {
     float *scales;       /* CODES [n_rows, n_groups] */
     float *zeros;        /* CODES [n_rows, n_groups] */
     uint64_t group;      /* CODES: columns per group, set by decode */
+    uint32_t *cols;      /* CODES with a MAP: [n_cols], set by decode; else NULL */
+    float factor;        /* CODES with SCALE_E4M3: set by decode */
+    uint32_t divide;     /* 1 = divide by factor */
 } davit_quant_out;
 
 typedef struct davit_quant_iface {
