@@ -18,6 +18,23 @@ struct DavitReport {
 
 /* ---- code table ---- */
 
+/* Findings that only the doctor makes have the name of its check (doctor.h). */
+#define DOCTOR_FIRST 9001u
+
+static const char *const doctor_names[] = {
+    "D01", "D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09", "D10",
+    "D11", "D12", "D13", "D14", "D15", "D16", "D17", "D18", "D19", "D20",
+    "D21", "D22", "D23", "D24", "D25", "D26", "D27", "D28", "D29", "D30",
+    "D31", "D32", "D33", "D34", "D35", "D36", "D37", "D38", "D39", "D40",
+    "D41", "D42", "D43", "D44", "D45", "D46", "D47", "D48", "D49"};
+
+static const char *doctor_name(uint32_t code)
+{
+    return code >= DOCTOR_FIRST && code - DOCTOR_FIRST < G_N_ELEMENTS(doctor_names)
+               ? doctor_names[code - DOCTOR_FIRST]
+               : "unknown";
+}
+
 const char *davit_code_name(uint32_t code)
 {
     switch (code) {
@@ -27,7 +44,7 @@ const char *davit_code_name(uint32_t code)
         DAVIT_CODES(CODE_NAME)
 #undef CODE_NAME
     default:
-        return "unknown";
+        return doctor_name(code);
     }
 }
 
@@ -46,6 +63,9 @@ uint32_t davit_code_number(const char *name)
         if (strcmp(table[i].name, name) == 0)
             return table[i].code;
     }
+    for (size_t i = 0; name && i < G_N_ELEMENTS(doctor_names); i++)
+        if (strcmp(doctor_names[i], name) == 0)
+            return DOCTOR_FIRST + (uint32_t)i;
     return 0;
 }
 

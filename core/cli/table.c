@@ -8,7 +8,6 @@
         .name = name_, .args = args_, .max_args = 8, .summary = summary_}
 
 LATER(plan, "plan", "MODEL", "print the load plan");
-LATER(doctor, "doctor", "MODEL", "check a model for known faults");
 LATER(estimate, "estimate", "MODEL|config.json", "parameters, bytes and memory from a config");
 LATER(render, "template", "MODEL", "render a chat template");
 LATER(convert, "convert", "MODEL", "write another layout");
@@ -24,6 +23,7 @@ LATER(plugin_retry, "plugin retry", "ID", "try a quarantined plugin again");
 const DavitCommand *const davit_commands[] = {
     &davit_command_run,
     &davit_command_inspect,
+    &davit_command_doctor,
     &davit_command_dump,
     &davit_command_eval,
     &davit_command_tokenize,
@@ -32,7 +32,6 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plugin_inspect,
     &davit_command_version,
     &plan,
-    &doctor,
     &estimate,
     &render,
     &convert,

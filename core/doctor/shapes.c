@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tensors' shapes and types say, against what the config says. The plan has
+ * refused what does not fit; here the numbers that would fit are worked out. */
+#include <string.h>
+
+#include "doctor/doctor_private.h"
+
+#define EMBED_TAILS "embed_tokens.weight|wte.weight|tok_embeddings.weight|token_embd.weight|word_embeddings.weight|embed_in.weight"
+#define HEAD_TAILS  "lm_head.weight|output.weight|embed_out.weight"
+
+/* ---- D10 ---- */
+
+static bool is_plain(const davit_tensor_info *t)
+{
+    return strcmp(t->dtype, "f32/1") == 0 || strcmp(t->dtype, "bf16/1") == 0 ||
+           strcmp(t->dtype, "f16/1") == 0;
+}
+
+/* Beside an error of the plan this is its explanation, else a finding of its own. */
+static void say_size(DavitDoctor *d, const char *key, int64_t stated, int64_t found,
+                     const char *why)
+{
+    davit_doctor_say(
+        d, "D10",
+        &(DavitFinding){
+            .severity = d->patient.plan ? DAVIT_NOTE : DAVIT_WARNING,
+            .subject = davit_doctor_text(d, "config.json: %s", key),
+            .expected = davit_doctor_text(d, "%" PRId64, found),
+            .found = stated >= 0 ? davit_doctor_text(d, "%" PRId64, stated) : "absent",
+            .message = davit_doctor_text(d, "the weights speak of another number: %s", why),
+            .hint = davit_doctor_text(d, "set %s to %" PRId64 ", if the weights are right",
+                                      key, found)});
+}
+
+static void check_hidden(DavitDoctor *d)
+{
+    const davit_tensor_info *embed =
+        davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1);
+    int64_t hidden;
+
+    if (!embed || embed->rank != 2 || !is_plain(embed) ||
+        !davit_patient_int(&d->patient, "hidden_size", &hidden))
+        return;
+    if ((uint64_t)hidden != embed->shape[1])
+        say_size(d, "hidden_size", hidden, (int64_t)embed->shape[1],
+                 "width of the embedding");
+}
+
+static void check_layers(DavitDoctor *d)
+{
+    const int64_t found = davit_count_layers(d->patient.checkpoint);
+    int64_t stated;
+
+    if (!davit_patient_int(&d->patient, "num_hidden_layers", &stated) || found == 0)
+        return;
+    davit_doctor_fact(d, "D10", "%" PRId64 " layers stated, %" PRId64 " stored", stated,
+                      found);
+    if (found < stated)
+        say_size(d, "num_hidden_layers", stated, found, "layers that are stored");
+}
+
+/* Heads: rows of q and k, head_dim. */
+static void check_heads(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const davit_tensor_info *q = davit_find_tail(c, "self_attn.q_proj.weight", -1);
+    const davit_tensor_info *k = davit_find_tail(c, "self_attn.k_proj.weight", -1);
+    int64_t heads, kv_heads, hidden, dim = -1;
+    int64_t rows;
+
+    if (!q || !is_plain(q) || q->rank != 2 ||
+        !davit_patient_int(&d->patient, "num_attention_heads", &heads) || heads <= 0 ||
+        !davit_patient_int(&d->patient, "hidden_size", &hidden))
+        return;
+    rows = (int64_t)q->shape[0];
+    if (!davit_patient_int(&d->patient, "head_dim", &dim) || dim <= 0)
+        dim = -1;
+    if (rows % heads == 0 && rows != heads * (dim > 0 ? dim : hidden / heads)) {
+        say_size(d, "head_dim", dim, rows / heads, "rows of q_proj by number of heads");
+        dim = rows / heads;
+    }
+    dim = dim > 0 ? dim : hidden / heads;
+    if (k && is_plain(k) && k->rank == 2 && dim > 0 && (int64_t)k->shape[0] % dim == 0 &&
+        davit_patient_int(&d->patient, "num_key_value_heads", &kv_heads) &&
+        (int64_t)k->shape[0] != kv_heads * dim)
+        say_size(d, "num_key_value_heads", kv_heads, (int64_t)k->shape[0] / dim,
+                 "rows of k_proj by head_dim");
+}
+
+static void check_sizes(DavitDoctor *d)
+{
+    if (!d->patient.settings) {
+        davit_doctor_skip(d, "D10", "a config that can be read");
+        return;
+    }
+    if (!d->patient.checkpoint) {
+        davit_doctor_skip(d, "D10", "weights that open");
+        return;
+    }
+    check_layers(d);
+    if (d->patient.plan)
+        return; /* every shape fits its slot */
+    check_hidden(d);
+    check_heads(d);
+}
+
+/* ---- D12 ---- */
+
+static const json_t *text_part(const json_t *config)
+{
+    const json_t *part = json_object_get(config, "text_config");
+
+    return part ? part : json_object_get(config, "llm_config");
+}
+
+static void check_tie(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const json_t *top = json_object_get(d->patient.config, "tie_word_embeddings");
+    const json_t *inner =
+        json_object_get(text_part(d->patient.config), "tie_word_embeddings");
+    const davit_tensor_info *head = c ? davit_find_tail(c, HEAD_TAILS, -1) : NULL;
+
+    if (json_is_boolean(top) && json_is_boolean(inner) &&
+        json_is_true(top) != json_is_true(inner))
+        davit_doctor_say(
+            d, "D12",
+            &(DavitFinding){.severity = head ? DAVIT_NOTE : DAVIT_WARNING,
+                            .subject = "config.json: tie_word_embeddings",
+                            .expected = "one answer",
+                            .found = json_is_true(top) ? "true outside, false inside"
+                                                       : "false outside, true inside",
+                            .message = "the wrapper's flag and the text model's differ; "
+                                       "davit takes the wrapper's"});
+    if (!c) {
+        davit_doctor_skip(d, "D12", "weights that open");
+        return;
+    }
+    davit_doctor_fact(d, "D12", "%s, %s",
+                      head ? head->name : "no head is stored",
+                      !d->patient.plan       ? "no plan"
+                      : d->patient.plan->tied ? "flag: tied"
+                                              : "flag: not tied");
+    if (head && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given)
+        davit_doctor_say(d, "D12",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = head->name,
+                                         .expected = "no head, since the flag says tied",
+                                         .found = "a head",
+                                         .message = "the stored head is used; --deep "
+                                                    "compares it with the embedding",
+                                         .hint = "nothing, if they are equal"});
+}
+
+/* ---- D14: rows ---- */
+
+static void check_rows(DavitDoctor *d)
+{
+    const davit_tensor_info *embed =
+        d->patient.checkpoint ? davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1)
+                              : NULL;
+    uint64_t rows = embed && embed->rank == 2 ? embed->shape[0] : 0;
+    const size_t n_ids =
+        d->patient.tokenizer ? davit_tokenizer_n_ids(d->patient.tokenizer) : 0;
+    int64_t stated;
+
+    if (!rows && davit_patient_int(&d->patient, "vocab_size", &stated) && stated > 0)
+        rows = (uint64_t)stated;
+    if (!rows || !n_ids) {
+        davit_doctor_skip(d, "D14", "an embedding and a tokenizer");
+        return;
+    }
+    davit_doctor_fact(d, "D14", "%" PRIu64 " rows, %zu ids", rows, n_ids);
+    if (n_ids > rows)
+        davit_doctor_say(
+            d, "D14",
+            &(DavitFinding){
+                .status = DAVIT_E_MISMATCH,
+                .subject = embed ? embed->name : "config.json: vocab_size",
+                .expected = davit_doctor_text(d, "at least %zu rows, one an id", n_ids),
+                .found = davit_doctor_text(d, "%" PRIu64 " rows", rows),
+                .message = "the tokenizer gives ids that the embedding has no row for"});
+    else if (n_ids + n_ids / 8 + 1024 < rows)
+        davit_doctor_say(
+            d, "D14",
+            &(DavitFinding){
+                .severity = DAVIT_WARNING,
+                .subject = embed ? embed->name : "config.json: vocab_size",
+                .expected = davit_doctor_text(d, "about %zu rows, one an id", n_ids),
+                .found = davit_doctor_text(d, "%" PRIu64 " rows", rows),
+                .message = "far more rows than the tokenizer has ids: more than padding "
+                           "explains, so the tokenizer may be another model's"});
+}
+
+/* ---- D15 ---- */
+
+typedef struct Histogram {
+    uint64_t f32, f16, bf16, other, total; /* bytes */
+} Histogram;
+
+static Histogram count_types(const DavitCheckpoint *c)
+{
+    Histogram h = {0};
+
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
+        uint64_t *to = strcmp(t->dtype, "f32/1") == 0    ? &h.f32
+                       : strcmp(t->dtype, "f16/1") == 0  ? &h.f16
+                       : strcmp(t->dtype, "bf16/1") == 0 ? &h.bf16
+                                                         : &h.other;
+
+        *to += t->n_bytes;
+        h.total += t->n_bytes;
+    }
+    return h;
+}
+
+static const char *main_type(const Histogram *h)
+{
+    return h->other * 2 > h->total  ? "other"
+           : h->bf16 * 2 > h->total ? "bfloat16"
+           : h->f16 * 2 > h->total  ? "float16"
+           : h->f32 * 2 > h->total  ? "float32"
+                                    : "mixed";
+}
+
+static const char *stated_type(const DavitPatient *p)
+{
+    const char *text = json_string_value(davit_patient_value(p, "dtype"));
+
+    text = text ? text : json_string_value(davit_patient_value(p, "torch_dtype"));
+    return text && g_str_has_prefix(text, "torch.") ? text + 6 : text;
+}
+
+/* Families whose activations are known to pass what float16 holds (65504). */
+static bool overflows_fp16(const DavitPatient *p)
+{
+    const char *type = json_string_value(davit_patient_value(p, "model_type"));
+
+    return type && (g_str_has_prefix(type, "gemma") || g_str_has_prefix(type, "t5"));
+}
+
+static void check_half(DavitDoctor *d, const Histogram *h, const char *stated)
+{
+    const bool wanted = g_strcmp0(d->options->dtype, "f16/1") == 0;
+    const bool stored = strcmp(main_type(h), "float16") == 0;
+    const bool from_bf16 = (wanted && h->bf16 > 0) ||
+                           (stored && g_strcmp0(stated, "bfloat16") == 0);
+
+    if (!from_bf16 && !((wanted || stored) && overflows_fp16(&d->patient)))
+        return;
+    davit_doctor_say(d, "D15",
+                     &(DavitFinding){.severity = DAVIT_WARNING,
+                                     .subject = wanted ? "--dtype" : "stored data type",
+                                     .expected = "bfloat16 or float32",
+                                     .found = "float16",
+                                     .message = "the model was made for a wider range "
+                                                "than float16 has: values above 65504 "
+                                                "become infinite"});
+}
+
+static void check_types(DavitDoctor *d)
+{
+    const char *stated = stated_type(&d->patient);
+    const char *stored;
+    Histogram h;
+
+    if (!d->patient.checkpoint) {
+        davit_doctor_skip(d, "D15", "weights that open");
+        return;
+    }
+    h = count_types(d->patient.checkpoint);
+    stored = main_type(&h);
+    davit_doctor_fact(d, "D15", "stored: %s; config: %s", stored,
+                      stated ? stated : "not stated");
+    check_half(d, &h, stated);
+    if (stated && strcmp(stored, "other") != 0 && strcmp(stored, "mixed") != 0 &&
+        strcmp(stated, stored) != 0 && strcmp(stated, "auto") != 0)
+        davit_doctor_say(d, "D15",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = "config.json: dtype",
+                                         .expected = stated,
+                                         .found = stored,
+                                         .message = "the weights are stored in another "
+                                                    "type than the config names; davit "
+                                                    "follows the weights"});
+}
+
+/* ---- D23 ---- */
+
+static void check_ranks(DavitDoctor *d)
+{
+    const uint64_t n = d->options->n_ranks;
+    int64_t heads, kv;
+
+    if (n < 2) {
+        davit_doctor_skip(d, "D23", "--tp N");
+        return;
+    }
+    if (!davit_patient_int(&d->patient, "num_attention_heads", &heads) || heads <= 0) {
+        davit_doctor_skip(d, "D23", "a config that states its heads");
+        return;
+    }
+    if (!davit_patient_int(&d->patient, "num_key_value_heads", &kv) || kv <= 0)
+        kv = heads;
+    davit_doctor_fact(d, "D23", "%" PRIu64 " ranks: %" PRId64 " heads, %" PRId64
+                                " key heads", n, heads, kv);
+    if ((uint64_t)heads % n != 0 ||
+        ((uint64_t)kv % n != 0 && n % (uint64_t)kv != 0))
+        davit_doctor_say(
+            d, "D23",
+            &(DavitFinding){.status = DAVIT_E_UNSUPPORTED,
+                            .subject = "--tp",
+                            .expected = davit_doctor_text(
+                                d, "a divisor of %" PRId64 " heads that divides, or is "
+                                   "divided by, %" PRId64 " key heads", heads, kv),
+                            .found = davit_doctor_text(d, "%" PRIu64, n),
+                            .message = "the heads do not divide among so many ranks"});
+    else if ((uint64_t)kv < n)
+        davit_doctor_say(d, "D23",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = "key and value heads",
+                                         .found = davit_doctor_text(
+                                             d, "%" PRId64 " for %" PRIu64 " ranks", kv, n),
+                                         .message = "each is kept by several ranks"});
+}
+
+void davit_check_shapes(DavitDoctor *doctor)
+{
+    check_sizes(doctor);
+    check_tie(doctor);
+    check_rows(doctor);
+    check_types(doctor);
+    check_ranks(doctor);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stop tokens, chat template and tokenizer: three files that must speak of the same
+ * tokens. */
+#include <string.h>
+
+#include "doctor/doctor_private.h"
+
+#define MAX_SAID 8 /* findings of one kind */
+
+static int32_t id_of(const DavitDoctor *d, const char *text)
+{
+    return d->patient.tokenizer
+               ? davit_tokenizer_id(d->patient.tokenizer, text, strlen(text))
+               : -1;
+}
+
+static bool stops(const DavitDoctor *d, int32_t id)
+{
+    size_t n;
+    const int32_t *ids = davit_settings_eos_ids(d->patient.settings, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* ---- stop tokens ---- */
+
+static void check_ids(DavitDoctor *d)
+{
+    size_t n;
+    const int32_t *ids = davit_settings_eos_ids(d->patient.settings, &n);
+    g_autoptr(GString) fact = g_string_new("stop tokens:");
+
+    for (size_t i = 0; i < n; i++) {
+        size_t len = 0;
+        const char *text = d->patient.tokenizer
+                               ? davit_tokenizer_text(d->patient.tokenizer, ids[i], &len)
+                               : NULL;
+
+        g_string_append_printf(fact, " %d", ids[i]);
+        if (text)
+            g_string_append_printf(fact, " (%.*s)", (int)MIN(len, 40u), text);
+        else if (d->patient.tokenizer)
+            davit_doctor_say(
+                d, "D21",
+                &(DavitFinding){.severity = DAVIT_WARNING,
+                                .subject = "eos_token_id",
+                                .expected = davit_doctor_text(
+                                    d, "an id below %zu that has a token",
+                                    davit_tokenizer_n_ids(d->patient.tokenizer)),
+                                .found = davit_doctor_text(d, "%d", ids[i]),
+                                .message = "a stop token is not in the vocabulary and "
+                                           "can never be seen"});
+    }
+    davit_doctor_fact(d, "D21", "%s%s", fact->str, n ? "" : " none");
+    if (n == 0)
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.severity = DAVIT_WARNING,
+                                         .subject = "eos_token_id",
+                                         .expected = "an id in generation_config.json or "
+                                                     "config.json",
+                                         .found = "none",
+                                         .message = "no stop token is stated: only the "
+                                                    "token limit ends an answer"});
+}
+
+/* "</s>" or {"content": "</s>"}. */
+static const char *token_text(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value)
+                                 : json_string_value(json_object_get(value, "content"));
+}
+
+static void check_own_eos(DavitDoctor *d)
+{
+    const char *text =
+        token_text(json_object_get(d->patient.tokenizer_config, "eos_token"));
+    const int32_t id = text ? id_of(d, text) : -1;
+    size_t n;
+
+    davit_settings_eos_ids(d->patient.settings, &n);
+    if (text && d->patient.tokenizer && id < 0)
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.severity = DAVIT_WARNING,
+                                         .subject = "tokenizer_config.json: eos_token",
+                                         .expected = "a token of tokenizer.json",
+                                         .found = text,
+                                         .message = "the tokenizer's own stop token is "
+                                                    "not in its vocabulary",
+                                         .hint = "take tokenizer.json and "
+                                                 "tokenizer_config.json from one place"});
+    else if (id >= 0 && n > 0 && !stops(d, id))
+        davit_doctor_say(
+            d, "D21",
+            &(DavitFinding){.severity = DAVIT_WARNING,
+                            .subject = "eos_token_id",
+                            .expected = davit_doctor_text(
+                                d, "%d (%s), as tokenizer_config.json says", id, text),
+                            .found = "other ids",
+                            .message = "the tokenizer's stop token is none of the "
+                                       "model's: answers may run on after it"});
+}
+
+/* ---- template ---- */
+
+/* What ends a turn in the templates that are in use; a template that writes one and does
+ * not stop at it runs on. */
+static const char *const turn_ends[] = {
+    "<|im_end|>",      "<|eot_id|>",        "<end_of_turn>", "<|end|>",
+    "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>", "<turn|>",   "<|eot|>"};
+
+static void check_turn_end(DavitDoctor *d)
+{
+    const char *text = d->patient.template;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(turn_ends); i++) {
+        const int32_t id = id_of(d, turn_ends[i]);
+
+        /* where an answer ends in <|return|>, <|end|> only ends a message */
+        if (strcmp(turn_ends[i], "<|end|>") == 0 && strstr(text, "<|return|>"))
+            continue;
+        if (!strstr(text, turn_ends[i]) || id < 0 || stops(d, id))
+            continue;
+        davit_doctor_say(
+            d, "D21",
+            &(DavitFinding){.severity = DAVIT_WARNING,
+                            .subject = "eos_token_id",
+                            .expected = davit_doctor_text(d, "%d (%s) among the ids", id,
+                                                          turn_ends[i]),
+                            .found = "other ids",
+                            .message = "the chat template ends a turn with a token that "
+                                       "does not stop the answer",
+                            .hint = davit_doctor_text(
+                                d, "add %d to eos_token_id in generation_config.json, or "
+                                   "--stop '%s'",
+                                id, turn_ends[i])});
+    }
+}
+
+/* "<|word|>" at @p: its length, 0 if it is something else. */
+static size_t marker_length(const char *p)
+{
+    size_t n = 2;
+
+    if (p[0] != '<' || p[1] != '|')
+        return 0;
+    while (g_ascii_isalnum(p[n]) || p[n] == '_')
+        n++;
+    return n > 2 && n < 48 && p[n] == '|' && p[n + 1] == '>' ? n + 2 : 0;
+}
+
+static void check_markers(DavitDoctor *d)
+{
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (const char *p = strchr(d->patient.template, '<'); p; p = strchr(p + 1, '<')) {
+        const size_t n = marker_length(p);
+        char *marker = n ? g_strndup(p, n) : NULL;
+
+        if (!marker || !g_hash_table_add(seen, marker))
+            continue;
+        if (id_of(d, marker) >= 0 || g_hash_table_size(seen) > 64)
+            continue;
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.severity = DAVIT_WARNING,
+                                         .subject = "chat template",
+                                         .expected = davit_doctor_text(
+                                             d, "%s as one token", marker),
+                                         .found = "ordinary text for this tokenizer",
+                                         .message = "the template writes a marker that "
+                                                    "the tokenizer does not know, so the "
+                                                    "model reads its letters",
+                                         .hint = "take template and tokenizer from one "
+                                                 "place"});
+    }
+}
+
+/* ---- D14: two files about the same tokens ---- */
+
+static void check_added(DavitDoctor *d)
+{
+    json_t *table = json_object_get(d->patient.tokenizer_config, "added_tokens_decoder");
+    const char *key;
+    json_t *row;
+    size_t n_said = 0;
+
+    json_object_foreach(table, key, row)
+    {
+        const char *wanted = json_string_value(json_object_get(row, "content"));
+        const guint64 id = g_ascii_strtoull(key, NULL, 10);
+        size_t len = 0;
+        const char *text =
+            id <= INT32_MAX ? davit_tokenizer_text(d->patient.tokenizer, (int32_t)id, &len)
+                            : NULL;
+
+        if (!wanted || (text && strlen(wanted) == len && memcmp(wanted, text, len) == 0) ||
+            n_said++ >= MAX_SAID)
+            continue;
+        davit_doctor_say(d, "D14",
+                         &(DavitFinding){.severity = DAVIT_WARNING,
+                                         .subject = davit_doctor_text(
+                                             d, "tokenizer_config.json: "
+                                                "added_tokens_decoder.%s", key),
+                                         .expected = text ? davit_doctor_text(
+                                                                d, "%.*s, as in "
+                                                                   "tokenizer.json",
+                                                                (int)len, text)
+                                                          : "an id of tokenizer.json",
+                                         .found = wanted,
+                                         .message = "the tokenizer's two files differ; "
+                                                    "tokenizer.json counts"});
+    }
+}
+
+void davit_check_words(DavitDoctor *doctor)
+{
+    if (!doctor->patient.settings) {
+        davit_doctor_skip(doctor, "D21", "a config that can be read");
+        return;
+    }
+    check_ids(doctor);
+    if (!doctor->patient.tokenizer)
+        return;
+    check_own_eos(doctor);
+    check_added(doctor);
+    if (doctor->patient.template) {
+        check_turn_end(doctor);
+        check_markers(doctor);
+    }
+}
