@@ -15,6 +15,7 @@ extern const DavitCommand davit_command_tokenize;       /* tokenize.c */
 extern const DavitCommand davit_command_why;            /* why.c */
 extern const DavitCommand davit_command_plugin_list;    /* plugin.c */
 extern const DavitCommand davit_command_plugin_inspect; /* plugin.c */
+extern const DavitCommand davit_command_plugin_new;     /* plugin_new.c */
 extern const DavitCommand davit_command_version;        /* version.c */
 
 #endif

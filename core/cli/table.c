@@ -17,7 +17,6 @@ LATER(pull, "pull", "ORG/NAME", "download a model");
 LATER(cache, "cache", NULL, "list downloaded models");
 LATER(bench, "bench", "MODEL", "measure loading and generation");
 LATER(plugin_check, "plugin check", "FILE", "conformance suite of a plugin");
-LATER(plugin_new, "plugin new", "KIND NAME", "write a plugin project");
 LATER(plugin_retry, "plugin retry", "ID", "try a quarantined plugin again");
 
 const DavitCommand *const davit_commands[] = {
@@ -30,6 +29,7 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_why,
     &davit_command_plugin_list,
     &davit_command_plugin_inspect,
+    &davit_command_plugin_new,
     &davit_command_version,
     &plan,
     &estimate,
@@ -41,7 +41,6 @@ const DavitCommand *const davit_commands[] = {
     &cache,
     &bench,
     &plugin_check,
-    &plugin_new,
     &plugin_retry,
     NULL,
 };
