@@ -101,7 +101,7 @@ static int32_t claim_and_check(davit_test *t, module *m, uint32_t *out_verdict)
     for (uint64_t i = 0; i < m->in.n_parts; i++)
         m->part_in[i].info = &m->info[i];
     m->in.name = "module";
-    m->desc.struct_size = DAVIT_END(davit_quant_desc, forms);
+    m->desc.struct_size = DAVIT_END(davit_quant_desc, codes);
     before = t->records.n;
     status = q->check(t->self, &m->in, &m->desc, &t->sink);
     test_expect(t, status == DAVIT_OK || t->records.n > before,
@@ -143,7 +143,7 @@ static void decode_f32(davit_test *t, const davit_quant_tile *tile, float *value
                        uint64_t stride)
 {
     const davit_quant_iface *q = davit_test_iface(t);
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_F32,
                            .values = values,
                            .stride = stride};
@@ -151,39 +151,53 @@ static void decode_f32(davit_test *t, const davit_quant_tile *tile, float *value
     q->decode(t->self, tile, &out);
 }
 
-/* The form CODES, put together as quant.h says, must be the form F32. */
+/* Put together what decode gave as codes, as quant.h says, into @got [N, K]. */
+static void values_of_codes(const davit_quant_tile *tile, const davit_quant_out *out, float *got)
+{
+    const davit_quant_codes *codes = &tile->desc->codes;
+    const uint64_t K = tile->n_cols, group = out->group ? out->group : K;
+    const uint64_t n_groups = (K + group - 1) / group;
+    const int is_map = (codes->flags & DAVIT_CODES_MAP) != 0;
+
+    for (uint64_t i = 0; i < tile->n_rows * K; i++) {
+        const uint64_t col = i % K, g = i / K * n_groups + col / group;
+        const uint64_t at = i - col + (is_map ? out->cols[col] : col);
+        const float code = (float)out->codes[i];
+
+        got[at] = out->has_min ? out->scales[g] * code + out->zeros[g]
+                               : out->scales[g] * (code - out->zeros[g]);
+    }
+}
+
+/* The form CODES must be the form F32. */
 static void check_codes(davit_test *t, const module *m, const davit_quant_tile *tile,
                         const float *expected)
 {
     const davit_quant_iface *q = davit_test_iface(t);
     const uint64_t N = tile->n_rows, K = tile->n_cols;
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, group),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_CODES,
-                           .stride = K,
-                           .codes = test_alloc(N * K),
-                           .scales = test_alloc(N * K * sizeof(float)),
-                           .zeros = test_alloc(N * K * sizeof(float))};
-    float *got = test_alloc(N * K * sizeof *got);
+                           .stride = K};
+    float *got;
 
-    if (!(m->desc.forms & DAVIT_FORM_CODES))
-        goto done;
+    if (!(m->desc.forms & DAVIT_FORM_CODES) || m->desc.codes.kind != DAVIT_CODE_UINT)
+        return;
+    out.codes = test_alloc(N * K);
+    out.scales = test_alloc(N * K * sizeof(float));
+    out.zeros = test_alloc(N * K * sizeof(float));
+    out.cols = test_alloc(K * sizeof *out.cols);
+    got = test_alloc(N * K * sizeof *got);
     q->decode(t->self, tile, &out);
-    if (test_expect(t, out.group >= 1 && K % out.group == 0,
-                    "group %llu does not divide %llu columns", (unsigned long long)out.group,
-                    (unsigned long long)K)) {
-        for (uint64_t i = 0; i < N * K; i++) {
-            const uint64_t g = i / K * (K / out.group) + i % K / out.group;
-            const float code = (float)out.codes[i];
-
-            got[i] = out.has_min ? out.scales[g] * code + out.zeros[g]
-                                 : out.scales[g] * (code - out.zeros[g]);
-        }
+    if (test_expect(t, m->desc.codes.bits == 0 || m->desc.codes.group == out.group,
+                    "decode sets group %llu, check said %llu", (unsigned long long)out.group,
+                    (unsigned long long)m->desc.codes.group)) {
+        values_of_codes(tile, &out, got);
         davit_test_compare(t, "CODES against F32", got, expected, N * K, 0);
     }
-done:
     free(out.codes);
     free(out.scales);
     free(out.zeros);
+    free(out.cols);
     free(got);
 }
 
