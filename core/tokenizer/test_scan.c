@@ -15,7 +15,7 @@ typedef uint64_t (*ScanFn)(const char *text, uint64_t n, uint64_t from, uint64_t
 static uint64_t llama3(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                        uint64_t cap)
 {
-    static const davit_scan_rules rules = {3, DAVIT_TAIL_NEWLINES, 0, 1};
+    static const davit_scan_rules rules = {3, DAVIT_TAIL_NEWLINES, 0, 1, 0};
 
     return davit_scan_words(&rules, t, n, from, ends, cap);
 }
@@ -23,7 +23,7 @@ static uint64_t llama3(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
 static uint64_t qwen35(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                        uint64_t cap)
 {
-    static const davit_scan_rules rules = {1, DAVIT_TAIL_NEWLINES, 1, 1};
+    static const davit_scan_rules rules = {1, DAVIT_TAIL_NEWLINES, 1, 1, 0};
 
     return davit_scan_words(&rules, t, n, from, ends, cap);
 }
@@ -31,7 +31,7 @@ static uint64_t qwen35(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
 static uint64_t o200k(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                       uint64_t cap)
 {
-    static const davit_scan_rules rules = {3, DAVIT_TAIL_SLASHES, 0, 1};
+    static const davit_scan_rules rules = {3, DAVIT_TAIL_SLASHES, 0, 1, 0};
 
     return davit_scan_cased(&rules, t, n, from, ends, cap);
 }

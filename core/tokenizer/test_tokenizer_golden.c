@@ -10,7 +10,8 @@ static const char *const names[] = {
     "gpt2",      "gpt2_prefix", "gpt2_digits", "llama3",    "llama3_removed",
     "qwen2",     "qwen35",      "o200k",       "tekken",    "deepseek_v3",
     "added",     "spm_legacy",  "spm_gemma",   "spm_first", "spm_always",
-    "spm_never", "spm_unk",     "spm_fuse",
+    "spm_never", "spm_unk",     "spm_fuse",    "kimi",      "bailing",
+    "seed_coder", "deepseek_coder", "deepseek_llm", "bloom", "viking", "falcon",
 };
 
 static void test_family(const void *data)

@@ -17,6 +17,7 @@ Needs the PyPI package tokenizers 0.23; its version is in the output.
 import hashlib
 import json
 import os
+import re
 import sys
 
 import tokenizers
@@ -120,7 +121,32 @@ def spec_regex():
                   + sign + r"[\r\n/]*" + tail,
         "deepseek_v3": r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
                        r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*" + tail,
+        "kimi": r"[\p{Han}]+|" + word + no_han(upper) + "*" + no_han(lower) + "+" + short + "?|"
+                + word + no_han(upper) + "+" + no_han(lower) + "*" + short + r"?|\p{N}{1,3}"
+                + sign + r"[\r\n]*" + tail,
+        "bailing": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++"
+                   r"[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+        "seed_coder": short + "|" + word + r"\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+" + tail,
     }
+
+
+def no_han(chars):
+    return chars[:-1] + r"&&[^\p{Han}]]"
+
+
+def staged(*regexes):
+    """Split of each regex, Digits, ByteLevel: BLOOM and the older DeepSeek files."""
+    return [split(regex) for regex in regexes]
+
+
+def claimed_regex(folder, name):
+    """A regex that stands in a plugin as a C macro: too long to have twice."""
+    path = os.path.join(HERE, "../../../plugins/tokenizers", folder, folder + ".c")
+    with open(path, encoding="utf-8") as f:
+        text = f.read().replace("\\\n", "")
+    body = re.search("#define " + name + "((?:\\s+\"(?:[^\"\\\\]|\\\\.)*\")+)", text).group(1)
+    parts = re.findall(r'"((?:[^"\\]|\\.)*)"', body)
+    return re.sub(r"\\(u....|U........)", lambda m: chr(int(m.group(1)[1:], 16)), "".join(parts))
 
 
 def byte_level(pre, normalizer=None, alphabet=True, specials=(), bos=None, **flags):
@@ -216,6 +242,26 @@ def families():
     yield "o200k", regex_family("o200k", ignore_merges=True)
     yield "tekken", regex_family("tekken", bos="<s>")
     yield "deepseek_v3", byte_level(three, normalizers.Sequence([]), specials=[special("<s>")])
+    cjk = "[一-龥ࠀ-一가-\ud7ff]+"
+    digits, letters256 = pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(False, use_regex=False)
+    bloom = " ?[^(\\s|[.,!?…。，、।۔،])]+"
+    yield "kimi", regex_family("kimi", ignore_merges=True)
+    yield "bailing", regex_family("bailing")
+    yield "seed_coder", regex_family("seed_coder")
+    yield "deepseek_coder", byte_level(pre_tokenizers.Sequence(
+        staged("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", cjk) + [digits, letters256]),
+        specials=[special("<s>")])
+    yield "deepseek_llm", byte_level(pre_tokenizers.Sequence(
+        staged("[\r\n]", r"\s?[" + claimed_regex("deepseek_llm", "LIST") + "]+",
+               r"\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", cjk) + [digits, letters256]),
+        specials=[special("<s>")])
+    yield "bloom", byte_level(pre_tokenizers.Sequence(staged(bloom) + [letters256]),
+                              specials=[special("<s>")])
+    yield "viking", byte_level(pre_tokenizers.Sequence(staged(bloom) + [digits, letters256]),
+                               specials=[special("<s>")])
+    yield "falcon", byte_level(pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(False),
+        pre_tokenizers.Digits(False), split("[0-9][0-9][0-9]")]), specials=[special("<s>")])
     yield "added", byte_level(
         pre_tokenizers.ByteLevel(False),
         normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()]), specials=flags)

@@ -35,6 +35,7 @@ typedef struct davit_scan_rules {
     uint32_t marks;      /* 1: words are [\p{L}\p{M}]+ and symbols exclude \p{M} */
     uint32_t
         contraction; /* 1: (?i:'s|'t|'re|'ve|'m|'ll|'d) before (words) or after (cased) */
+    uint32_t han; /* cased, 1: [\p{Han}]+ first, and no Han in U and W   (Kimi) */
 } davit_scan_rules;
 
 /* contraction | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}{1,max} | ` ?[^\s\p{L}\p{N}]+`tail
@@ -61,6 +62,35 @@ uint64_t davit_scan_gpt2_digits(const char *text, uint64_t n, uint64_t from,
 /* Split \p{N}{1,3}, Split [CJK]+, Split of the third regex, all Isolated   (DeepSeek-V3)
  */
 uint64_t davit_scan_deepseek3(const char *text, uint64_t n, uint64_t from,
+                              uint64_t *out_ends, uint64_t cap);
+
+/* DeepSeek-Coder and -LLM: Split [\r\n], Split \s?[letters]+, Split \s?[signs]+, with
+ * @latin also Split \s+$, Split [CJK]+, Digits(individual). @latin: letters and signs are
+ * the lists of DeepSeek-LLM, else \p{L} and \p{P}. */
+uint64_t davit_scan_deepseek2(uint32_t latin, const char *text, uint64_t n, uint64_t from,
+                              uint64_t *out_ends, uint64_t cap);
+
+/* Split of ` ?[^(\s|[.,!?...])]+`, Isolated; @digits: Digits(individual) behind it
+ * (BLOOM, Viking) */
+uint64_t davit_scan_bloom(uint32_t digits, const char *text, uint64_t n, uint64_t from,
+                          uint64_t *out_ends, uint64_t cap);
+
+/* Punctuation(Contiguous), GPT-2, then on the 256 letters: Digits(contiguous), Split of
+ * [0-9][0-9][0-9]. Ends may lie inside a character. @text is cut at each end as the four
+ * stages cut it   (Falcon) */
+uint64_t davit_scan_falcon(const char *text, uint64_t n, uint64_t from,
+                           uint64_t *out_ends, uint64_t cap);
+
+/* Runs of white space, dropped, and of all else   (WhitespaceSplit) */
+uint64_t davit_scan_whitespace(const char *text, uint64_t n, uint64_t from,
+                               uint64_t *out_ends, uint64_t cap);
+
+/* White space dropped, each character of punctuation alone   (BertPreTokenizer) */
+uint64_t davit_scan_bert(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
+                         uint64_t cap);
+
+/* \w+|[^\w\s]+, what lies between dropped   (Whitespace) */
+uint64_t davit_scan_word_runs(const char *text, uint64_t n, uint64_t from,
                               uint64_t *out_ends, uint64_t cap);
 
 /* Cut before each U+2581, the Metaspace stage with split=true: a piece is the mark and
