@@ -41,9 +41,9 @@ typedef struct davit_tok_shape {
     const char *gguf_facts;
 
     /* sha256 of rank lists ('|'-joined, lower hex) for files without a pre-tokenizer
-     * (tiktoken); NULL = none. Hashed is the list in canonical form: for each token in
-     * ascending rank its rank (u32, little-endian), its length (u32, little-endian) and
-     * its bytes. `davit tokenize --explain` prints the hash of a file. */
+     * (tiktoken); NULL = none. Hashed is the list as a .tiktoken file has it, in ascending
+     * rank: base64 of the token's bytes, a space, the rank in decimal, a line feed. A
+     * record about an unknown list prints its hash. */
     const char *rank_hashes;
 
     /* Cut @text with the whole pre-tokenizer: byte ends of pieces after @from, at most @cap,
