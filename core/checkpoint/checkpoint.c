@@ -33,6 +33,7 @@ void davit_checkpoint_free(DavitCheckpoint *ckpt)
     g_array_unref(ckpt->formats);
     g_string_chunk_free(ckpt->text);
     g_free(ckpt->tensors);
+    g_clear_pointer(&ckpt->renames, g_ptr_array_unref);
     davit_model_path_clear(&ckpt->path);
     g_free(ckpt);
 }

@@ -76,6 +76,20 @@ const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt,
 /* Bytes of all tensors, each stored tensor once. */
 uint64_t davit_checkpoint_n_bytes(const DavitCheckpoint *ckpt);
 
+/* ---- names that the user changed: rename.h ---- */
+
+typedef struct DavitRename {
+    char *text;       /* as the user wrote it */
+    char *from;       /* pattern with stars, or a prefix */
+    char *to;         /* NULL = the prefix goes away */
+    size_t n_tensors; /* whose names it changed */
+    char *first;      /* "old -> new" of the first; NULL = none */
+} DavitRename;
+
+size_t davit_checkpoint_n_renames(const DavitCheckpoint *ckpt);
+/* (borrowed) @index < n_renames. */
+const DavitRename *davit_checkpoint_rename_at(const DavitCheckpoint *ckpt, size_t index);
+
 /* Tensor bytes copied to @buf, or in place (valid while the checkpoint lives). @off
  * counts from the start of the file. */
 int32_t davit_checkpoint_read(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,

@@ -55,6 +55,7 @@ struct davit_catalog {
     davit_tensor_info *tensors; /* sorted by name */
     size_t n_tensors;
     uint64_t n_bytes;
+    GPtrArray *renames; /* (owned) DavitRename that were applied; NULL = none */
 };
 
 /* Opens with formats that the caller made ready (tests, fuzzing). @formats: DavitFormat,

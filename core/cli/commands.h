@@ -7,6 +7,7 @@
 #include "cli/command.h"
 
 extern const DavitCommand davit_command_run;            /* run.c */
+extern const DavitCommand davit_command_plan;           /* plan.c */
 extern const DavitCommand davit_command_inspect;        /* inspect.c */
 extern const DavitCommand davit_command_doctor;         /* doctor.c */
 extern const DavitCommand davit_command_dump;           /* dump.c */

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/npy.h"
+#include "cli/repair.h"
 #include "cli/run.h"
 
 static const DavitFlag flags[] = {
@@ -24,11 +25,8 @@ static const DavitFlag flags[] = {
      false},
     {"block-tokens", 0, DAVIT_FLAG_COUNT, "N", "tokens per block of keys and values, 0 = default",
      NULL, "0", false},
-    {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "use the embedding as output head", NULL, NULL, false},
-    {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL, "do not use the embedding as output head", NULL, NULL,
-     false},
-    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB",
-     "accept stored tensors of this name that nothing takes; may be repeated", NULL, NULL, false},
+    DAVIT_REPAIR_FLAGS,
+    DAVIT_LOADING_FLAGS,
     {0},
 };
 static const char *const examples[] = {

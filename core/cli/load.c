@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/repair.h"
 #include "cli/run.h"
 
 static volatile sig_atomic_t interrupted;
@@ -69,24 +70,19 @@ static int show_progress(void *ctx, uint64_t done, uint64_t total)
     return !davit_interrupted();
 }
 
-static uint32_t choice(const DavitCall *call, const char *flag, const char *const *names)
-{
-    const char *text = davit_call_text(call, flag);
-    for (uint32_t i = 0; names[i]; i++)
-        if (text && strcmp(text, names[i]) == 0)
-            return i;
-    return 0;
-}
-
 int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
                     davit_model **out_model)
 {
-    static const char *const activations[] = {"auto", "f32", "int8", NULL};
-    static const char *const layouts[] = {"auto", "stored", "packed", NULL};
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     g_autofree const char **trusted = davit_call_list(call, "trust-dir");
     g_autofree const char **ignore = davit_call_list(call, "ignore");
+    const char *window = davit_call_text(call, "window");
+    uint64_t window_bytes = 0;
     Bar bar = {.start = g_get_monotonic_time()};
+    if (davit_call_check_loading(call))
+        return DAVIT_E_USAGE;
+    if (window)
+        davit_parse_bytes(window, &window_bytes);
     const bool terminal = isatty(STDERR_FILENO) && !call->quiet;
     const davit_model_params params = {
         .struct_size = sizeof params,
@@ -94,8 +90,8 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .plugin_paths = paths,
         .device = davit_call_text(call, "device"),
         .kv_dtype = davit_call_text(call, "kv-dtype"),
-        .activations = choice(call, "activations", activations),
-        .layout = choice(call, "layout", layouts),
+        .activations = davit_call_choice(call, "activations", davit_activation_names),
+        .layout = davit_call_choice(call, "layout", davit_layout_names),
         .n_threads = (uint32_t)MIN(davit_call_count(call, "threads"), 1024),
         .block_tokens = (uint32_t)MIN(davit_call_count(call, "block-tokens"), 1u << 20),
         .tie = davit_call_has(call, "tie") ? 1 : davit_call_has(call, "no-tie") ? 2 : 0,
@@ -103,7 +99,13 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .ignore = ignore,
         .progress = terminal ? show_progress : NULL,
         .progress_ctx = &bar,
-        .trust_dirs = trusted};
+        .trust_dirs = trusted,
+        .rename = davit_call_text(call, "rename"),
+        .strip_prefix = davit_call_text(call, "strip-prefix"),
+        .dtype = davit_call_choice(call, "dtype", davit_dtype_names),
+        .access = davit_call_choice(call, "access", davit_access_names),
+        .window_bytes = window_bytes,
+        .n_io_threads = (uint32_t)davit_call_count(call, "io-threads")};
     davit_records *records = NULL;
     const int status = davit_model_load(&params, out_model, &records);
     if (bar.shown)

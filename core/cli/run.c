@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * davit run: one completion. stdout carries the completion only. */
+#include "cli/repair.h"
 #include "cli/run.h"
 
 #include <math.h>
@@ -50,11 +51,8 @@ static const DavitFlag flags[] = {
      false},
     {"block-tokens", 0, DAVIT_FLAG_COUNT, "N", "tokens per block of keys and values, 0 = default",
      NULL, "0", false},
-    {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "use the embedding as output head", NULL, NULL, false},
-    {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL, "do not use the embedding as output head", NULL, NULL,
-     false},
-    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB",
-     "accept stored tensors of this name that nothing takes; may be repeated", NULL, NULL, false},
+    DAVIT_REPAIR_FLAGS,
+    DAVIT_LOADING_FLAGS,
     {"load-stats", 0, DAVIT_FLAG_SWITCH, NULL, "print the load report on stderr", NULL, NULL,
      false},
     {"repeat", 0, DAVIT_FLAG_COUNT, "N", "answer the prompt N times", NULL, "1", false},
@@ -199,8 +197,6 @@ static int check_numbers(DavitCall *call)
     for (size_t i = 0; i < G_N_ELEMENTS(positive); i++)
         if (davit_call_count(call, positive[i]) == 0)
             return davit_call_usage(call, positive[i], "the value must be at least 1", NULL);
-    if (davit_call_has(call, "tie") && davit_call_has(call, "no-tie"))
-        return davit_call_usage(call, "--tie", "--tie and --no-tie exclude each other", NULL);
     return 0;
 }
 

@@ -7,7 +7,6 @@
     static const DavitCommand symbol = {                                                  \
         .name = name_, .args = args_, .max_args = 8, .summary = summary_}
 
-LATER(plan, "plan", "MODEL", "print the load plan");
 LATER(estimate, "estimate", "MODEL|config.json", "parameters, bytes and memory from a config");
 LATER(render, "template", "MODEL", "render a chat template");
 LATER(convert, "convert", "MODEL", "write another layout");
@@ -21,6 +20,7 @@ LATER(plugin_retry, "plugin retry", "ID", "try a quarantined plugin again");
 
 const DavitCommand *const davit_commands[] = {
     &davit_command_run,
+    &davit_command_plan,
     &davit_command_inspect,
     &davit_command_doctor,
     &davit_command_dump,
@@ -31,7 +31,6 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plugin_inspect,
     &davit_command_plugin_new,
     &davit_command_version,
-    &plan,
     &estimate,
     &render,
     &convert,

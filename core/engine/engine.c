@@ -3,8 +3,8 @@
  * order. Kernels get the full batch descriptor, so serving several at once changes only this
  * file. */
 #include "engine/private.h"
+#include "exec/budget.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "source/guard.h"
@@ -16,25 +16,6 @@
 static davit_engine *checked(davit_engine *engine)
 {
     return engine && engine->magic == DAVIT_MAGIC_ENGINE ? engine : NULL;
-}
-
-/* Bytes that may still be taken: MemAvailable, clamped by the cgroup's limit. */
-static uint64_t available_bytes(void)
-{
-    g_autofree char *text = NULL;
-    uint64_t best = UINT64_MAX;
-    unsigned long long n, used;
-    if (g_file_get_contents("/proc/meminfo", &text, NULL, NULL)) {
-        const char *at = strstr(text, "MemAvailable:");
-        if (at && sscanf(at, "MemAvailable: %llu kB", &n) == 1)
-            best = n * 1024;
-    }
-    g_autofree char *limit = NULL, *current = NULL;
-    if (g_file_get_contents("/sys/fs/cgroup/memory.max", &limit, NULL, NULL) &&
-        g_file_get_contents("/sys/fs/cgroup/memory.current", &current, NULL, NULL) &&
-        sscanf(limit, "%llu", &n) == 1 && sscanf(current, "%llu", &used) == 1)
-        best = MIN(best, n > used ? n - used : 0);
-    return best;
 }
 
 static uint64_t kv_bytes_per_token(const DavitPlan *plan)
@@ -62,7 +43,7 @@ static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *re
                             .message = "the context is longer than the model was made for"});
     if (asked)
         return asked;
-    const uint64_t fits = available_bytes() / 4 * 3 / kv_bytes_per_token(m->plan);
+    const uint64_t fits = davit_budget_free(NULL) / 4 * 3 / kv_bytes_per_token(m->plan);
     const uint64_t ctx = MAX(MIN(most, fits), 16);
     if (ctx < most || !m->plan->max_ctx)
         davit_report_add(

@@ -65,6 +65,15 @@ void davit_records_free(davit_records *records); /* NULL is fine */
 #define DAVIT_LIB_LAYOUT_STORED 1u
 #define DAVIT_LIB_LAYOUT_PACKED 2u
 
+#define DAVIT_LIB_DTYPE_STORED 0u /* as in the file */
+#define DAVIT_LIB_DTYPE_F32    1u
+#define DAVIT_LIB_DTYPE_F16    2u
+#define DAVIT_LIB_DTYPE_BF16   3u
+#define DAVIT_LIB_ACCESS_AUTO   0u /* bytes that kernels take as they lie stay in the file */
+#define DAVIT_LIB_ACCESS_BORROW 1u /* the same, and nothing is packed */
+#define DAVIT_LIB_ACCESS_DIRECT 2u /* private copies, read into place */
+#define DAVIT_LIB_ACCESS_STREAM 3u /* private copies, through the window */
+
 typedef struct davit_model_params {
     uint64_t struct_size;
     const char *model;                /* directory or file. Required */
@@ -82,6 +91,13 @@ typedef struct davit_model_params {
     int (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_ctx;
     const char *const *trust_dirs; /* plugin directories taken although others may write; NULL */
+    const char *rename;            /* file with rules for tensor names; NULL = none */
+    const char *strip_prefix;      /* taken away from tensor names; NULL = none */
+    uint32_t dtype;                /* DAVIT_LIB_DTYPE_ of matrices in memory */
+    uint32_t access;               /* DAVIT_LIB_ACCESS_ */
+    uint64_t window_bytes;         /* most temporary memory while loading, 0 = 256 MiB */
+    uint32_t n_io_threads;         /* that read and convert while loading, 0 = by the machine */
+    uint32_t reserved;
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):
@@ -104,6 +120,15 @@ typedef struct davit_model_info {
     uint64_t borrowed_bytes, private_bytes, read_bytes, copied_bytes, packed_bytes,
         decoded_bytes, uploaded_bytes, window_bytes;
     double load_seconds;
+    /* predicted by the plan, and what else was seen while loading */
+    uint64_t planned_borrowed_bytes, planned_read_bytes, planned_private_bytes,
+        planned_made_bytes, planned_window_bytes, planned_peak_bytes;
+    uint64_t compared_bytes; /* read again: head against embedding */
+    uint64_t n_reads, n_pieces, n_io_threads;
+    uint64_t probed_pages, cached_pages; /* of the files, before the load, sampled */
+    double open_seconds, plan_seconds, tokenizer_seconds;
+    double read_seconds, make_seconds; /* within load_seconds, summed over threads */
+    uint64_t access_slots[3];          /* slots borrowed, read direct, streamed */
 } davit_model_info;
 int davit_model_describe(const davit_model *model, davit_model_info *out);
 

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "checkpoint/rename.h"
+#include "exec/budget.h"
+
 static const davit_model *checked(const davit_model *model)
 {
     return model && model->magic == DAVIT_MAGIC_MODEL ? model : NULL;
@@ -13,6 +16,11 @@ static bool known_params(const davit_model_params *p)
 {
     return p && p->struct_size >= offsetof(davit_model_params, plugin_paths) && p->model &&
            p->activations <= DAVIT_LIB_ACTIVATIONS_INT8 && p->layout <= DAVIT_LIB_LAYOUT_PACKED;
+}
+
+static double seconds_since(int64_t start)
+{
+    return (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 }
 
 static const char *kv_dtype_name(const char *given, DavitReport *report, int32_t *status)
@@ -85,16 +93,19 @@ static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
 
 static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
+    const int64_t start = g_get_monotonic_time();
     const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths, .trust_dirs = p->trust_dirs};
     m->registry = davit_registry_open(&where, report);
     if (davit_report_failed(report))
         return -1;
     m->checkpoint = davit_checkpoint_open(m->registry, p->model, DAVIT_RUN, report);
-    if (!m->checkpoint)
+    if (!m->checkpoint ||
+        davit_checkpoint_repair(m->checkpoint, p->strip_prefix, p->rename, report))
         return -1;
     m->settings = davit_settings_open(m->checkpoint, report);
     if (!m->settings)
         return -1;
+    m->open_seconds = seconds_since(start);
 
     int32_t status = DAVIT_OK;
     const DavitPlanOptions plan = {.purposes = DAVIT_RUN,
@@ -105,21 +116,30 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .block_tokens = p->block_tokens,
                                    .force_tie = p->tie == 1,
                                    .force_untie = p->tie == 2,
-                                   .ignore = p->ignore};
+                                   .ignore = p->ignore,
+                                   .access = (DavitAccessChoice)p->access,
+                                   .dtype = (DavitDtypeChoice)p->dtype,
+                                   .window_bytes = p->window_bytes,
+                                   .n_lanes = p->n_io_threads};
     if (status)
         return status;
+    const int64_t planned = g_get_monotonic_time();
     m->plan = davit_plan_make(m->registry, m->checkpoint, m->settings, &plan, report);
+    m->plan_seconds = seconds_since(planned);
     /* the tokenizer is asked even when the plan failed: all findings at once */
     g_autoptr(DavitReport) aside = davit_report_new(); /* why a tokenizer nobody needs is absent */
+    const int64_t before = g_get_monotonic_time();
     if (p->no_tokenizer < 2)
         m->tokenizer =
             davit_tokenizer_of(m->checkpoint, m->registry, p->no_tokenizer ? aside : report);
+    m->tokenizer_seconds = seconds_since(before);
     if (!m->plan || (!p->no_tokenizer && !m->tokenizer))
         return -1;
 
+    if (davit_budget_check(m->plan, report))
+        return -1;
     Progress progress = {p->progress, p->progress_ctx};
-    const DavitLoadOptions load = {.n_threads = p->n_threads,
-                                   .progress = p->progress ? forward_progress : NULL,
+    const DavitLoadOptions load = {.progress = p->progress ? forward_progress : NULL,
                                    .ctx = &progress};
     m->weights = davit_weights_load(m->plan, &load, report);
     return m->weights ? check_vocab(m, report) : -1;
@@ -139,6 +159,8 @@ int davit_model_load(const davit_model_params *params, davit_model **out_model,
                            out_records);
     davit_model_params p = {0};
     memcpy(&p, params, MIN(sizeof p, params->struct_size));
+    if (p.dtype > DAVIT_LIB_DTYPE_BF16 || p.access > DAVIT_LIB_ACCESS_STREAM)
+        return davit_usage("dtype or access of davit_model_load is not known", out_records);
 
     DavitReport *report = davit_report_new();
     davit_model *m = g_new0(davit_model, 1);
@@ -184,6 +206,13 @@ static uint64_t count_weights(const DavitCheckpoint *c)
     return sum;
 }
 
+static void count_ways(const DavitPlan *plan, uint64_t out[3])
+{
+    for (size_t i = 0; i < plan->n_slots; i++)
+        if (plan->slots[i].present && plan->slots[i].used && plan->slots[i].tied_to < 0)
+            out[plan->slots[i].way]++;
+}
+
 int davit_model_describe(const davit_model *model, davit_model_info *out)
 {
     if (!checked(model) || !out)
@@ -191,7 +220,7 @@ int davit_model_describe(const davit_model *model, davit_model_info *out)
     const DavitPlan *plan = model->plan;
     DavitLoadStats s;
     davit_weights_stats(model->weights, &s);
-    const davit_model_info full = {
+    davit_model_info full = {
         .struct_size = out->struct_size,
         .arch = plan->arch->id,
         .format = davit_checkpoint_format(model->checkpoint),
@@ -209,7 +238,25 @@ int davit_model_describe(const davit_model *model, davit_model_info *out)
         .decoded_bytes = s.decoded_bytes,
         .uploaded_bytes = s.uploaded_bytes,
         .window_bytes = s.window_bytes,
-        .load_seconds = s.seconds};
+        .load_seconds = s.seconds,
+        .planned_borrowed_bytes = plan->borrowed_bytes,
+        .planned_read_bytes = plan->read_bytes,
+        .planned_private_bytes = plan->private_bytes,
+        .planned_made_bytes = plan->made_bytes,
+        .planned_window_bytes = plan->window_bytes,
+        .planned_peak_bytes = plan->peak_bytes,
+        .compared_bytes = s.compared_bytes,
+        .n_reads = s.n_reads,
+        .n_pieces = s.n_pieces,
+        .n_io_threads = s.n_lanes,
+        .probed_pages = s.probed_pages,
+        .cached_pages = s.cached_pages,
+        .open_seconds = model->open_seconds,
+        .plan_seconds = model->plan_seconds,
+        .tokenizer_seconds = model->tokenizer_seconds,
+        .read_seconds = s.read_seconds,
+        .make_seconds = s.make_seconds};
+    count_ways(plan, full.access_slots);
     memcpy(out, &full, MIN(sizeof full, out->struct_size));
     return DAVIT_LIB_OK;
 }

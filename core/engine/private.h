@@ -37,6 +37,7 @@ struct davit_model {
     DavitWeights *weights;
     char *tokenizer_family;
     char *kernels_id;          /* component of most ops */
+    double open_seconds, plan_seconds, tokenizer_seconds;
 };
 
 typedef enum DavitRequestState {

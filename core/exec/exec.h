@@ -16,15 +16,23 @@
 
 /* Taken where bytes move; the load report. Times in seconds from a monotonic clock. */
 typedef struct DavitLoadStats {
-    uint64_t borrowed_bytes;  /* left in the file's mapping */
-    uint64_t read_bytes;      /* file bytes passed over by copies, packs and decodes */
-    uint64_t copied_bytes;    /* stored bytes written to private memory */
+    uint64_t borrowed_bytes; /* left in the file's mapping */
+    uint64_t read_bytes;     /* asked of the kernel by reads for slots */
+    uint64_t compared_bytes; /* read once more: head against embedding */
+    uint64_t n_reads;
+    uint64_t copied_bytes;   /* stored bytes written to private memory */
     uint64_t packed_bytes;
-    uint64_t decoded_bytes;   /* float32 written */
-    uint64_t uploaded_bytes;  /* to a device */
-    uint64_t private_bytes;   /* resident after loading */
-    uint64_t window_bytes;    /* most temporary memory at one time */
-    double seconds;
+    uint64_t decoded_bytes;  /* values written */
+    uint64_t uploaded_bytes; /* to a device */
+    uint64_t private_bytes;  /* resident after loading */
+    uint64_t window_bytes;   /* temporary memory that was taken */
+    uint32_t n_lanes;        /* threads that worked */
+    uint32_t n_pieces;
+    uint64_t probed_pages;   /* of the files, before the load: sampled */
+    uint64_t cached_pages;   /* of them, in the page cache; private slots' files and others */
+    double seconds;          /* all of it */
+    double read_seconds;     /* in reads, summed over lanes */
+    double make_seconds;     /* in re-ordering, packing, decoding, uploading, likewise */
 } DavitLoadStats;
 
 typedef struct DavitLoadOptions {
@@ -32,9 +40,6 @@ typedef struct DavitLoadOptions {
      * cancel (DAVIT_R_CANCELLED). */
     bool (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *ctx;
-    uint64_t window_bytes; /* bound of temporary memory, 0 = 256 MiB: fewer threads where it
-                            * is small, at least one */
-    unsigned n_threads;    /* 0 = as many as CPUs this process may use */
 } DavitLoadOptions;
 
 typedef struct DavitWeights DavitWeights;

@@ -9,7 +9,8 @@
 /* When the checkpoint stores a head of its own beside the embedding: one DAVIT_R_HEAD_COMPARED
  * record, a note when both hold the same bytes, a warning when they differ although the
  * config says that they are tied. Stops at the first byte that differs. Nothing is said when
- * the two are stored in different layouts. Errors: those of reading. */
-int32_t davit_head_compare(const DavitPlan *plan, DavitReport *report);
+ * the two are stored in different layouts. What is read is counted. Errors: those of
+ * reading. */
+int32_t davit_head_compare(const DavitPlan *plan, DavitLoadStats *stats, DavitReport *report);
 
 #endif

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Work list of a load: every private byte of the plan as a piece of bounded size.
  *
- * A slot's private memory is the concatenation of its pieces' results, so that pieces can be
- * made in file order by any worker, straight into the arena or through a staging buffer.
+ * A piece knows where in its slot's memory its rows go, so that pieces can be made in file
+ * order by any lane.
  */
 #ifndef DAVIT_EXEC_ITEMS_H
 #define DAVIT_EXEC_ITEMS_H
 
 #include "exec/exec.h"
+#include "plan/piece.h"
 
-/* Rows [row, row + n_rows) of one expert of one source of a slot. */
+/* Rows [row, row + n_rows) of experts [expert, expert + n_experts) of one source of a slot.
+ * More than one expert only where a part must be read whole. */
 typedef struct DavitItem {
     const DavitSlot *slot;
     const DavitSlotSource *source;
-    uint64_t expert;   /* within the source's module */
-    uint64_t row;      /* within the source: 0 .. source->n_rows */
-    uint64_t n_rows;   /* 0 = the column map of a packed segment */
-    uint64_t dst_off;  /* bytes from the start of the slot's private memory */
-    uint64_t n_bytes;  /* that the piece writes */
-    uint64_t file_key; /* (file, offset) it reads first: the order of work */
+    uint64_t expert;      /* within the source's module */
+    uint64_t n_experts;
+    uint64_t row;         /* within the source: 0 .. source->n_rows */
+    uint64_t n_rows;
+    uint64_t dst_off;     /* of the segment of the first expert, in the slot's memory */
+    uint64_t dst_stride;  /* from one expert's segment to the next */
+    uint64_t chunk_rows;
+    uint64_t file_key;    /* (file, offset) it reads first: the order of work */
 } DavitItem;
 
 /* One segment of a slot in private memory (parts follow one another). */
@@ -30,19 +34,22 @@ typedef struct DavitPlacedSegment {
 } DavitPlacedSegment;
 
 /* Lay out the private memory of @slot (access other than BORROW): appends its segments to
- * @segments (DavitPlacedSegment) and, when @items is not NULL, its pieces (DavitItem).
- * *out_bytes = size of the slot's memory. Errors: sizes overflow. */
+ * @segments (DavitPlacedSegment) and its pieces to @items (DavitItem). *out_bytes = size of
+ * the slot's memory, plan's private_bytes. Errors: sizes overflow. */
 int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *segments,
                           GArray *items, uint64_t *out_bytes, DavitReport *report);
 
-/* Produce one piece at @dst (item->n_bytes, zeroed). @scratch: GByteArray that grows to what
- * the piece needs and is kept by the caller; its largest size is the window. */
-int32_t davit_items_make(const DavitPlan *plan, const DavitItem *item, uint8_t *dst,
-                         GByteArray *scratch, DavitLoadStats *stats, DavitReport *report);
+/* Offset of part @part within a segment of a COPY slot, and of row @row in the layout that
+ * is made, both from the segment's start. */
+uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlotSource *source, size_t part);
+uint64_t davit_made_row_off(const DavitSlot *slot, const DavitSlotSource *source, size_t part,
+                            uint64_t row);
 
-/* Bytes of one logical row of part @part of @module, 0 if its rows are not contiguous. */
-uint64_t davit_module_row_bytes(const DavitModule *module, size_t part);
-/* Start of part @part's bytes for row @row of expert @expert. */
+/* Where the column map of a packed segment starts, from the segment's start. */
+uint64_t davit_map_off(const DavitPlan *plan, const DavitSlot *slot,
+                       const DavitSlotSource *source);
+
+/* Start of part @part's bytes for row @row of expert @expert, in the file's mapping. */
 int32_t davit_module_part(const DavitPlan *plan, const DavitModule *module, size_t part,
                           uint64_t expert, uint64_t row, const uint8_t **out,
                           DavitReport *report);

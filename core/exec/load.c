@@ -4,19 +4,14 @@
  * staging buffer into device memory. */
 #include "exec/exec.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "exec/arena.h"
 #include "exec/head.h"
 #include "exec/items.h"
-#include "exec/pool.h"
+#include "exec/lanes.h"
 #include "plan/layout.h"
-
-#define DEFAULT_WINDOW (256ull << 20)
-#define PROGRESS_BYTES (8ull << 20)
-#define WORKER_BYTES (16ull << 20) /* a staged piece and scratch of the same order */
+#include "source/cached.h"
 
 struct DavitWeights {
     const DavitPlan *plan;
@@ -79,7 +74,7 @@ static int32_t borrow_slot(DavitWeights *w, size_t index, DavitReport *report)
                                                          &segments[at].part[p], report);
                 if (status)
                     return status;
-                segments[at].row_bytes[p] = davit_module_row_bytes(module, p);
+                segments[at].row_bytes[p] = module->desc.parts[p].row_bytes;
             }
         }
     }
@@ -109,16 +104,9 @@ static void point_segments(DavitWeights *w, size_t index, const GArray *placed, 
     fill_weight(&w->slot_weight[index], &w->plan->slots[index], segments, placed->len);
 }
 
-/* Where a slot's private memory starts: in the arena or on the device. */
-typedef struct SlotPlace {
-    uint64_t off;     /* in the arena */
-    uint64_t n_bytes;
-    GArray *segments; /* DavitPlacedSegment */
-} SlotPlace;
-
 static void place_clear(void *data)
 {
-    SlotPlace *place = data;
+    DavitSlotPlace *place = data;
     if (place->segments)
         g_array_unref(place->segments);
 }
@@ -135,7 +123,7 @@ static int32_t place_slots(DavitWeights *w, GArray *places, GArray *items, uint6
     const DavitPlan *plan = w->plan;
     uint64_t at = 0;
     for (size_t i = 0; i < plan->n_slots; i++) {
-        SlotPlace place = {0};
+        DavitSlotPlace place = {0};
         if (is_private(&plan->slots[i])) {
             place.segments = g_array_new(FALSE, FALSE, sizeof(DavitPlacedSegment));
             place.off = at;
@@ -176,7 +164,7 @@ static int32_t reserve(DavitWeights *w, const GArray *places, uint64_t n_bytes,
             return status;
     }
     for (guint i = 0; i < places->len; i++) {
-        const SlotPlace *place = &g_array_index(places, SlotPlace, i);
+        DavitSlotPlace *place = &g_array_index(places, DavitSlotPlace, i);
         if (!place->segments)
             continue;
         uint8_t *base = w->device ? NULL : w->arena.base + place->off;
@@ -186,158 +174,11 @@ static int32_t reserve(DavitWeights *w, const GArray *places, uint64_t n_bytes,
                 return device_short(w, &w->plan->slots[i], place->n_bytes, report);
             w->device_mem[i] = base;
         }
+        place->base = base;
         point_segments(w, i, place->segments, base);
         w->stats.private_bytes += place->n_bytes;
     }
     return DAVIT_OK;
-}
-
-/* ---- the pass over the files ---- */
-
-typedef struct LoadJob {
-    DavitWeights *w;
-    const DavitLoadOptions *options;
-    const GArray *items;   /* DavitItem in file order */
-    const GArray *places;
-    DavitPool *pool;
-    uint64_t total_bytes;  /* private bytes to make */
-    _Atomic uint64_t done_bytes;
-    atomic_bool stop;
-    pthread_mutex_t lock;  /* guards report, status, stats, device queue; not a GMutex, which
-                            * the thread sanitizer cannot see */
-    DavitReport *report;
-    int32_t status;
-    uint64_t shown_bytes;  /* worker 0 only */
-} LoadJob;
-
-/* The device takes copies from a staging buffer; the lock makes uploads one at a time. */
-static int32_t upload(LoadJob *job, void *dst, const uint8_t *src, uint64_t n_bytes)
-{
-    DavitWeights *w = job->w;
-    DavitSink sink;
-    pthread_mutex_lock(&job->lock);
-    davit_sink_init(&sink, job->report, w->plan->device_kernels->id, "load");
-    int32_t status = w->device->upload(w->device_self, w->queue, dst, src, n_bytes);
-    if (!status)
-        status = w->device->wait(w->device_self, w->queue, &sink.abi);
-    davit_sink_done(&sink, status);
-    w->stats.uploaded_bytes += n_bytes;
-    pthread_mutex_unlock(&job->lock);
-    return status;
-}
-
-static void fail(LoadJob *job, int32_t status, const DavitReport *said)
-{
-    pthread_mutex_lock(&job->lock);
-    if (job->status == DAVIT_OK)
-        job->status = status;
-    davit_report_append(job->report, said);
-    pthread_mutex_unlock(&job->lock);
-    atomic_store(&job->stop, true);
-}
-
-static void show_progress(LoadJob *job, unsigned worker)
-{
-    const uint64_t done = atomic_load(&job->done_bytes);
-    if (worker != 0 || !job->options->progress || done < job->shown_bytes + PROGRESS_BYTES)
-        return;
-    job->shown_bytes = done;
-    if (job->options->progress(job->options->ctx, done, job->total_bytes))
-        return;
-    g_autoptr(DavitReport) said = davit_report_new();
-    fail(job,
-         davit_report_add(said, &(DavitFinding){.code = DAVIT_R_CANCELLED,
-                                                .status = DAVIT_E_IO,
-                                                .stage = "load",
-                                                .message = "loading was cancelled"}),
-         said);
-}
-
-static int32_t make_item(LoadJob *job, const DavitItem *item, GByteArray *scratch,
-                         GByteArray *staging, DavitLoadStats *stats, DavitReport *said)
-{
-    DavitWeights *w = job->w;
-    const size_t index = (size_t)(item->slot - w->plan->slots);
-    const SlotPlace *place = &g_array_index(job->places, SlotPlace, index);
-    if (!w->device)
-        return davit_items_make(w->plan, item, w->arena.base + place->off + item->dst_off,
-                                scratch, stats, said);
-
-    g_byte_array_set_size(staging, 0);
-    g_byte_array_set_size(staging, (guint)item->n_bytes);
-    memset(staging->data, 0, item->n_bytes);
-    const int32_t status =
-        davit_items_make(w->plan, item, staging->data, scratch, stats, said);
-    if (status)
-        return status;
-    return upload(job, (uint8_t *)w->device_mem[index] + item->dst_off, staging->data,
-                  item->n_bytes);
-}
-
-static void add_stats(LoadJob *job, const DavitLoadStats *mine, uint64_t window)
-{
-    DavitLoadStats *s = &job->w->stats;
-    pthread_mutex_lock(&job->lock);
-    s->read_bytes += mine->read_bytes;
-    s->copied_bytes += mine->copied_bytes;
-    s->packed_bytes += mine->packed_bytes;
-    s->decoded_bytes += mine->decoded_bytes;
-    s->window_bytes += window; /* all workers hold theirs at the same time */
-    pthread_mutex_unlock(&job->lock);
-}
-
-static void load_worker(void *ctx, unsigned worker)
-{
-    LoadJob *job = ctx;
-    g_autoptr(GByteArray) scratch = g_byte_array_new();
-    g_autoptr(GByteArray) staging = g_byte_array_new();
-    DavitLoadStats mine = {0};
-    uint64_t first, count, window = 0;
-
-    while (!atomic_load(&job->stop) &&
-           davit_pool_take(job->pool, 0, job->items->len, &first, &count)) {
-        for (uint64_t i = first; i < first + count && !atomic_load(&job->stop); i++) {
-            const DavitItem *item = &g_array_index(job->items, DavitItem, i);
-            g_autoptr(DavitReport) said = davit_report_new();
-            const int32_t status = make_item(job, item, scratch, staging, &mine, said);
-            if (status)
-                fail(job, status, said);
-            atomic_fetch_add(&job->done_bytes, item->n_bytes);
-            window = MAX(window, (uint64_t)scratch->len + staging->len);
-            show_progress(job, worker);
-        }
-    }
-    add_stats(job, &mine, window);
-}
-
-static int by_file(const void *a, const void *b)
-{
-    const DavitItem *x = a, *y = b;
-    return x->file_key < y->file_key ? -1 : x->file_key > y->file_key;
-}
-
-static int32_t run_items(DavitWeights *w, const DavitLoadOptions *options, GArray *items,
-                         const GArray *places, uint64_t total, DavitReport *report)
-{
-    if (items->len == 0)
-        return DAVIT_OK;
-    g_array_sort(items, by_file);
-    const uint64_t fit = MAX(options->window_bytes / WORKER_BYTES, 1);
-    const unsigned want = options->n_threads ? options->n_threads : davit_pool_cpus();
-    g_autoptr(DavitPool) pool = davit_pool_new((unsigned)MIN(fit, want));
-    LoadJob job = {.w = w,
-                   .options = options,
-                   .items = items,
-                   .places = places,
-                   .pool = pool,
-                   .total_bytes = total,
-                   .report = report};
-    pthread_mutex_init(&job.lock, NULL);
-    davit_pool_run(pool, load_worker, &job);
-    pthread_mutex_destroy(&job.lock);
-    if (job.status == DAVIT_OK && options->progress)
-        options->progress(options->ctx, total, total);
-    return job.status;
 }
 
 /* ---- weight handles of the program ---- */
@@ -413,6 +254,9 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
 {
     const DavitPlan *plan = w->plan;
     int32_t status = open_device(w, report);
+    for (size_t i = 0; i < davit_checkpoint_n_files(plan->checkpoint); i++)
+        davit_source_cached(davit_checkpoint_file(plan->checkpoint, i).source,
+                            &w->stats.probed_pages, &w->stats.cached_pages);
     for (size_t i = 0; !status && i < plan->n_slots; i++)
         if (plan->slots[i].present && plan->slots[i].used && plan->slots[i].tied_to < 0 &&
             plan->slots[i].access == DAVIT_ACCESS_BORROW)
@@ -421,18 +265,25 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
         return status;
 
     g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(DavitItem));
-    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(SlotPlace));
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(DavitSlotPlace));
     g_array_set_clear_func(places, place_clear);
     uint64_t n_bytes = 0;
     status = place_slots(w, places, items, &n_bytes, report);
     if (!status)
         status = reserve(w, places, n_bytes, report);
+    const DavitLanesJob job = {.plan = plan,
+                               .options = options,
+                               .items = items,
+                               .places = places,
+                               .device = w->device,
+                               .device_self = w->device_self,
+                               .queue = w->queue};
     if (!status)
-        status = run_items(w, options, items, places, w->stats.private_bytes, report);
+        status = davit_lanes_run(&job, &w->stats, report);
     if (!status)
         status = link_refs(w, report);
     if (!status)
-        status = davit_head_compare(plan, report);
+        status = davit_head_compare(plan, &w->stats, report);
     if (!status)
         status = davit_checkpoint_check(plan->checkpoint, report);
     return status;
@@ -441,9 +292,7 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
 DavitWeights *davit_weights_load(const DavitPlan *plan, const DavitLoadOptions *options,
                                  DavitReport *report)
 {
-    DavitLoadOptions opt = options ? *options : (DavitLoadOptions){0};
-    if (opt.window_bytes == 0)
-        opt.window_bytes = DEFAULT_WINDOW;
+    const DavitLoadOptions opt = options ? *options : (DavitLoadOptions){0};
     const int64_t start = g_get_monotonic_time();
     g_autoptr(DavitWeights) w = g_new0(DavitWeights, 1);
     w->plan = plan;

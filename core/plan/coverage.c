@@ -30,6 +30,8 @@ typedef struct Rule {
     char *glob;         /* (owned) NULL = layers past the last */
     GPatternSpec *spec; /* (owned) */
     char *reason;       /* (owned) */
+    const char *by;     /* (static) whose rule it is */
+    GArray *tensors;    /* (owned) uint32_t, NULL = none yet */
     uint64_t n_tensors;
     uint64_t n_bytes;
     int64_t last_layer; /* layers past the last: highest index, -1 = none */
@@ -43,14 +45,16 @@ static void rule_clear(void *p)
     g_free(rule->glob);
     g_free(rule->reason);
     g_clear_pointer(&rule->spec, g_pattern_spec_free);
+    g_clear_pointer(&rule->tensors, g_array_unref);
 }
 
 /* ---- rules ---- */
 
-static void add_rule(GArray *rules, const char *text, const char *fallback)
+static void add_rule(GArray *rules, const char *by, const char *text,
+                     const char *fallback)
 {
     const char *gap = strstr(text, "  ");
-    Rule rule = {0};
+    Rule rule = {.by = by};
 
     rule.glob = gap ? g_strndup(text, (gsize)(gap - text)) : g_strdup(text);
     rule.reason = g_strstrip(g_strdup(gap ? gap : fallback));
@@ -65,16 +69,17 @@ static GArray *collect_rules(const DavitDraft *draft)
     const char *const *of_user = draft->options->ignore;
     Rule past = {
         .last_layer = -1,
+        .by = "core",
         .reason = g_strdup("layers past the last, multi-token prediction or leftovers")};
 
     g_array_set_clear_func(rules, rule_clear);
     g_array_append_val(rules, past);
     for (size_t i = 0; of_user && of_user[i]; i++)
-        add_rule(rules, of_user[i], "left out by --ignore");
+        add_rule(rules, "user", of_user[i], "left out by --ignore");
     for (size_t i = 0; of_arch && of_arch[i]; i++)
-        add_rule(rules, of_arch[i], "ignored by the architecture");
+        add_rule(rules, "arch", of_arch[i], "ignored by the architecture");
     for (size_t i = 0; core_rules[i]; i++)
-        add_rule(rules, core_rules[i], "");
+        add_rule(rules, "core", core_rules[i], "");
     return rules;
 }
 
@@ -85,16 +90,21 @@ static bool rule_takes(const DavitDraft *draft, const Rule *rule, const char *na
     return g_pattern_spec_match_string(rule->spec, name);
 }
 
-static bool skipped_by_rule(const DavitDraft *draft, GArray *rules,
-                            const davit_tensor_info *t)
+static bool skipped_by_rule(const DavitDraft *draft, GArray *rules, uint32_t tensor)
 {
+    const davit_tensor_info *t =
+        davit_checkpoint_tensor(draft->plan->checkpoint, tensor);
+
     for (guint r = 0; r < rules->len; r++) {
         Rule *rule = &g_array_index(rules, Rule, r);
 
         if (!rule_takes(draft, rule, t->name))
             continue;
-        if (rule->n_tensors++ == 0)
+        if (rule->n_tensors++ == 0) {
             rule->first = t->name;
+            rule->tensors = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        }
+        g_array_append_val(rule->tensors, tensor);
         rule->n_bytes += t->n_bytes;
         if (!rule->spec)
             rule->last_layer = MAX(rule->last_layer, davit_match_layer(draft, t->name));
@@ -153,6 +163,36 @@ static void note_rules(const DavitDraft *draft, const GArray *rules)
 
         if (rule->n_tensors > 0)
             note_rule(draft, rule);
+        else if (strcmp(rule->by, "user") == 0)
+            davit_report_add(draft->report,
+                             &(DavitFinding){.code = DAVIT_R_USER_DECISION,
+                                             .severity = DAVIT_WARNING,
+                                             .stage = "plan",
+                                             .who = "user",
+                                             .subject = rule->glob,
+                                             .message =
+                                                 "--ignore matches no tensor that is "
+                                                 "left over"});
+    }
+}
+
+/* What rules took, kept in the plan. */
+static void keep_rules(DavitPlan *plan, const GArray *rules)
+{
+    plan->ignored = g_new0(DavitIgnored, MAX(rules->len, 1));
+    for (guint r = 0; r < rules->len; r++) {
+        Rule *rule = &g_array_index(rules, Rule, r);
+        gsize n = 0;
+
+        if (!rule->tensors)
+            continue;
+        plan->ignored[plan->n_ignored++] = (DavitIgnored){
+            .rule = g_strdup(rule->glob ? rule->glob : "layers past the last"),
+            .reason = g_strdup(rule->reason),
+            .by = rule->by,
+            .n_bytes = rule->n_bytes,
+            .tensor = g_array_steal(rule->tensors, &n),
+            .n_tensors = rule->n_tensors};
     }
 }
 
@@ -250,7 +290,7 @@ void davit_coverage_check(DavitDraft *draft)
     for (size_t i = 0; i < davit_checkpoint_n_tensors(checkpoint); i++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(checkpoint, i);
 
-        if (draft->consumed[i] || skipped_by_rule(draft, rules, t))
+        if (draft->consumed[i] || skipped_by_rule(draft, rules, (uint32_t)i))
             continue;
         if (n_left++ < DAVIT_MAX_SINGLE)
             report_unexpected(draft, t);
@@ -258,6 +298,7 @@ void davit_coverage_check(DavitDraft *draft)
     if (n_left > DAVIT_MAX_SINGLE)
         report_rest(draft, n_left - DAVIT_MAX_SINGLE);
     note_rules(draft, rules);
+    keep_rules(draft->plan, rules);
     check_cut_modules(draft);
     check_stale_block(draft);
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plan/piece.h"
+
 bool davit_slot_is_vector(const DavitSlot *slot)
 {
     return slot->rank < 2 || davit_words_have("norm|f32", slot->row.cls);
@@ -90,6 +92,25 @@ void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t p
     memcpy(params, &codes, sizeof codes);
 }
 
+uint64_t davit_pack_block_bytes(const DavitSlot *slot)
+{
+    uint64_t params[8];
+
+    davit_pack_params(slot->pack, slot, params);
+    return slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
+}
+
+uint64_t davit_pack_groups(const DavitSlot *slot)
+{
+    const davit_quant_desc *d = &slot->sources[0].module->desc;
+
+    if (davit_pack_from_stored(slot->pack, slot) ||
+        !(slot->pack->forms & d->forms & DAVIT_FORM_CODES))
+        return 0;
+    return d->codes.group == 0 ? 1
+                               : (slot->n_cols + d->codes.group - 1) / d->codes.group;
+}
+
 uint64_t davit_pack_map_bytes(const DavitSlot *slot)
 {
     const davit_quant_desc *d = &slot->sources[0].module->desc;
@@ -148,9 +169,42 @@ static void add_packs(const DavitDraft *draft, const DavitSlot *slot, bool addre
     }
 }
 
+/* Layout of a type that the user asked for, NULL = as stored. */
+static const char *asked_layout(const DavitDraft *draft)
+{
+    switch (draft->options->dtype) {
+    case DAVIT_DTYPE_F32:
+        return draft->f32;
+    case DAVIT_DTYPE_F16:
+        return davit_intern("f16/1");
+    case DAVIT_DTYPE_BF16:
+        return davit_intern("bf16/1");
+    default:
+        return NULL;
+    }
+}
+
+/* The stored bytes as they are: in place, or as a private copy. */
+static void add_stored(const DavitDraft *draft, const DavitSlot *slot, const char *stored,
+                       GArray *options)
+{
+    const DavitAccessChoice access = draft->options->access;
+
+    if (!on_cpu(draft))
+        add_option(options, DAVIT_ACCESS_COPY, stored, "uploaded as stored");
+    else if (slot->perm_heads)
+        add_option(options, DAVIT_ACCESS_COPY, stored, "rows are put in another order");
+    else if (access == DAVIT_ACCESS_FORCE_DIRECT || access == DAVIT_ACCESS_FORCE_STREAM)
+        add_option(options, DAVIT_ACCESS_COPY, stored, "a private copy, by --access");
+    else
+        add_option(options, DAVIT_ACCESS_BORROW, stored,
+                   "kernels read the file in place");
+}
+
 GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
                              const char **out_why)
 {
+    const char *asked = asked_layout(draft);
     GArray *options = g_array_new(FALSE, TRUE, sizeof(DavitLayoutOption));
     const char *stored;
     bool addressable;
@@ -162,8 +216,12 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     if (slot->value_ops) {
-        add_option(options, DAVIT_ACCESS_DECODE, draft->f32,
+        add_option(options, DAVIT_ACCESS_DECODE, asked ? asked : draft->f32,
                    "a transform changes its values");
+        return options;
+    }
+    if (asked && slot->sources[0].module->desc.layout != asked) {
+        add_option(options, DAVIT_ACCESS_DECODE, asked, "another type, by --dtype");
         return options;
     }
     if (!same_layout(slot)) {
@@ -172,14 +230,10 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
     }
     stored = slot->sources[0].module->desc.layout;
     addressable = rows_addressable(slot);
-    if (addressable && !on_cpu(draft))
-        add_option(options, DAVIT_ACCESS_COPY, stored, "uploaded as stored");
-    else if (addressable && slot->perm_heads)
-        add_option(options, DAVIT_ACCESS_COPY, stored, "rows are put in another order");
-    else if (addressable)
-        add_option(options, DAVIT_ACCESS_BORROW, stored,
-                   "kernels read the file in place");
-    if (draft->options->layout != DAVIT_LAYOUT_STORED || !addressable)
+    if (addressable)
+        add_stored(draft, slot, stored, options);
+    if (!addressable || (draft->options->layout != DAVIT_LAYOUT_STORED &&
+                         draft->options->access == DAVIT_ACCESS_AUTO))
         add_packs(draft, slot, addressable, options);
     if (options->len == 0)
         *out_why = "its rows cannot be cut as the slot needs, and no kernel packs them";
@@ -211,28 +265,25 @@ static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src
     return n;
 }
 
-/* Memory of one source in the chosen layout. Sizes were bounded when modules were
- * checked. */
-static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
-                              const DavitSlotSource *src)
+/* Memory of one source in the chosen layout, each expert and part rounded up to @align.
+ * Sizes were bounded when modules were checked. */
+static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
+                          const DavitSlotSource *src, uint64_t align)
 {
     const davit_quant_desc *d = &src->module->desc;
-    const uint64_t align = draft->plan->device_align;
     uint64_t n = 0;
 
     if (slot->access == DAVIT_ACCESS_PACK) {
         const uint64_t block = slot->pack->row_block;
-        uint64_t params[8];
 
-        davit_pack_params(slot->pack, slot, params);
-        n = (src->n_rows + block - 1) / block *
-            slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
+        n = (src->n_rows + block - 1) / block * davit_pack_block_bytes(slot);
         return src->n_experts *
                (align_up(n, align) + align_up(davit_pack_map_bytes(slot), align));
     }
     if (slot->access == DAVIT_ACCESS_DECODE)
         return src->n_experts *
-               align_up(src->n_rows * slot->n_cols * sizeof(float), align);
+               align_up(src->n_rows * slot->n_cols * davit_decoded_value_bytes(slot),
+                        align);
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(
             draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
@@ -243,15 +294,28 @@ static uint64_t private_bytes(const DavitDraft *draft, const DavitSlot *slot,
     return src->n_experts * n;
 }
 
+static DavitWay way_of(const DavitDraft *draft, const DavitSlot *slot)
+{
+    if (slot->access == DAVIT_ACCESS_BORROW)
+        return DAVIT_WAY_BORROW;
+    return slot->access == DAVIT_ACCESS_COPY && slot->perm_heads == 0 && on_cpu(draft) &&
+                   draft->options->access != DAVIT_ACCESS_FORCE_STREAM
+               ? DAVIT_WAY_DIRECT
+               : DAVIT_WAY_STREAM;
+}
+
 void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
                       const DavitLayoutOption *option)
 {
+    const uint64_t align = draft->plan->device_align;
+
     slot->access = option->access;
     slot->layout = option->layout;
     slot->pack = option->pack;
     slot->pack_self = option->pack_self;
     slot->reason = option->reason;
-    slot->borrowed_bytes = slot->private_bytes = slot->read_bytes = 0;
+    slot->way = way_of(draft, slot);
+    slot->borrowed_bytes = slot->private_bytes = slot->read_bytes = slot->made_bytes = 0;
     for (size_t s = 0; s < slot->n_sources; s++) {
         const DavitSlotSource *src = &slot->sources[s];
         const uint64_t n =
@@ -262,6 +326,7 @@ void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
             continue;
         }
         slot->read_bytes += n;
-        slot->private_bytes += private_bytes(draft, slot, src);
+        slot->private_bytes += own_bytes(draft, slot, src, align);
+        slot->made_bytes += own_bytes(draft, slot, src, 1);
     }
 }

@@ -10,12 +10,12 @@
 #include "plan/choose.h"
 #include "plan/coverage.h"
 #include "plan/layout.h"
+#include "plan/piece.h"
 #include "plan/slot.h"
 #include "plan/tools.h"
 
 #define DEFAULT_BLOCK_TOKENS 64u
 #define CPU_ALIGN            64u
-#define DEFAULT_WINDOW       (256ull << 20) /* bytes, as in exec.h */
 
 const char *davit_access_name(DavitAccess access)
 {
@@ -24,10 +24,27 @@ const char *davit_access_name(DavitAccess access)
     return names[access];
 }
 
+const char *davit_way_name(DavitWay way)
+{
+    static const char *const names[] = {"BORROW", "DIRECT", "STREAM"};
+
+    return names[way];
+}
+
+static void ignored_clear(DavitIgnored *ignored)
+{
+    g_free(ignored->rule);
+    g_free(ignored->reason);
+    g_free(ignored->tensor);
+}
+
 void davit_plan_free(DavitPlan *plan)
 {
     if (!plan)
         return;
+    for (size_t i = 0; i < plan->n_ignored; i++)
+        ignored_clear(&plan->ignored[i]);
+    g_free(plan->ignored);
     for (size_t i = 0; i < plan->n_slots; i++)
         davit_slot_clear(&plan->slots[i]);
     for (size_t i = 0; i < plan->n_modules; i++)
@@ -219,23 +236,33 @@ static void make_program(DavitDraft *draft)
     note_unused(draft);
 }
 
-static void add_bytes(DavitPlan *plan)
+/* Bytes that are read once more when head and embedding are both stored and alike. */
+static uint64_t compare_bytes(const DavitPlan *plan)
 {
-    uint64_t largest = 0;
+    const davit_tensor_info *t[2] = {davit_plan_whole_tensor(plan, DAVIT_SLOT_HEAD),
+                                     davit_plan_whole_tensor(plan, DAVIT_SLOT_EMBED)};
 
+    return plan->program && t[0] && t[1] && strcmp(t[0]->dtype, t[1]->dtype) == 0 &&
+                   t[0]->n_bytes == t[1]->n_bytes
+               ? t[0]->n_bytes + t[1]->n_bytes
+               : 0;
+}
+
+static void add_bytes(DavitPlan *plan, const DavitPlanOptions *options)
+{
     for (size_t i = 0; i < plan->n_slots; i++) {
         plan->borrowed_bytes += plan->slots[i].borrowed_bytes;
         plan->private_bytes += plan->slots[i].private_bytes;
         plan->read_bytes += plan->slots[i].read_bytes;
-        largest = MAX(largest, plan->slots[i].private_bytes);
+        plan->made_bytes += plan->slots[i].made_bytes;
     }
     for (size_t w = 0; plan->program && w < plan->program->n_weights; w++) {
         if (plan->program->weights[w].constant)
             plan->constant_bytes += plan->program->weights[w].n_rows *
                                     plan->program->weights[w].n_cols * sizeof(float);
     }
-    plan->peak_bytes =
-        plan->private_bytes + plan->constant_bytes + MIN(largest, DEFAULT_WINDOW);
+    plan->compare_bytes = compare_bytes(plan);
+    davit_plan_window(plan, options->window_bytes, options->n_lanes);
 }
 
 /* ---- all of it ---- */
@@ -252,7 +279,7 @@ static void fill_plan(DavitDraft *draft)
         make_program(draft);
     else
         davit_choose_nothing(draft);
-    add_bytes(draft->plan);
+    add_bytes(draft->plan, draft->options);
 }
 
 DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,
@@ -267,19 +294,22 @@ DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *ch
                         .report = said,
                         .f32 = davit_intern("f32/1"),
                         .prefix = ""};
-    bool blocked;
 
     plan->checkpoint = checkpoint;
     plan->settings = settings;
     plan->arch = tools->arch.component;
     plan->arch_iface = tools->arch.iface;
     plan->device = g_strdup(options->device ? options->device : "cpu");
+    plan->dtype = options->dtype;
+    plan->access = options->access;
+    plan->force_tie = options->force_tie;
+    plan->force_untie = options->force_untie;
     plan->block_tokens =
         options->block_tokens ? options->block_tokens : DEFAULT_BLOCK_TOKENS;
     fill_plan(&draft);
-    blocked = davit_report_first_error(said, options->purposes) != NULL;
+    plan->refused = davit_report_first_error(said, options->purposes) != NULL;
     davit_report_append(report, said);
-    return blocked ? NULL : g_steal_pointer(&plan);
+    return plan->refused && !options->keep_refused ? NULL : g_steal_pointer(&plan);
 }
 
 DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *checkpoint,

@@ -43,6 +43,14 @@ typedef enum DavitAccess {
 } DavitAccess;
 const char *davit_access_name(DavitAccess access); /* "borrow" ... */
 
+/* How the bytes travel to where the kernels read them. */
+typedef enum DavitWay {
+    DAVIT_WAY_BORROW, /* they stay in the file's mapping */
+    DAVIT_WAY_DIRECT, /* read straight into the slot's memory */
+    DAVIT_WAY_STREAM, /* read into a lane, made there, written once to the slot's memory */
+} DavitWay;
+const char *davit_way_name(DavitWay way); /* "BORROW" "DIRECT" "STREAM" */
+
 /* Rows of a module that fill part of a slot. */
 typedef struct DavitSlotSource {
     const DavitModule *module; /* (borrowed, plan) */
@@ -79,6 +87,7 @@ typedef struct DavitSlot {
     bool used;           /* an op of the program reads it */
     /* chosen */
     DavitAccess access;
+    DavitWay way;
     const char *stored_layout; /* of the first source, interned */
     const char *layout;        /* what the kernels get, interned */
     const davit_pack *pack;    /* PACK only */
@@ -86,7 +95,8 @@ typedef struct DavitSlot {
     uint64_t borrowed_bytes; /* of the file, in place */
     uint64_t private_bytes;  /* memory this slot owns after loading: every source, expert
                               * and  (COPY) part rounded up to the plan's device_align */
-    uint64_t read_bytes;     /* file bytes that loading passes over */
+    uint64_t read_bytes;     /* file bytes that loading reads */
+    uint64_t made_bytes;     /* bytes that it writes: private_bytes without the padding */
     const char *reason;      /* why this access: static text */
 } DavitSlot;
 
@@ -148,6 +158,20 @@ typedef enum DavitLayoutChoice {
     DAVIT_LAYOUT_PACKED, /* pack whatever can be */
 } DavitLayoutChoice;
 
+typedef enum DavitAccessChoice {
+    DAVIT_ACCESS_AUTO,         /* borrow what kernels take as it lies */
+    DAVIT_ACCESS_FORCE_BORROW, /* the same, and never pack */
+    DAVIT_ACCESS_FORCE_DIRECT, /* private copies, read into place */
+    DAVIT_ACCESS_FORCE_STREAM, /* private copies, through a lane */
+} DavitAccessChoice;
+
+typedef enum DavitDtypeChoice {
+    DAVIT_DTYPE_STORED, /* matrices keep the type they are stored in */
+    DAVIT_DTYPE_F32,
+    DAVIT_DTYPE_F16,
+    DAVIT_DTYPE_BF16,
+} DavitDtypeChoice;
+
 typedef struct DavitPlanOptions {
     uint64_t purposes; /* DAVIT_RUN, or DAVIT_MAP for plan and dump only */
     DavitActivations activations;
@@ -159,7 +183,22 @@ typedef struct DavitPlanOptions {
     const char *const
         *ignore; /* globs of tensors to leave out, NULL-terminated; may be NULL */
     bool allow_not_invariant;
+    DavitAccessChoice access;
+    DavitDtypeChoice dtype; /* of matrices in memory */
+    uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
+    unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 2 to 16 */
+    bool keep_refused;      /* hand out the plan even if an error blocks it */
 } DavitPlanOptions;
+
+/* A rule that left stored tensors out. */
+typedef struct DavitIgnored {
+    char *rule;   /* (owned) its glob, or "layers past the last" */
+    char *reason; /* (owned) */
+    const char *by; /* (static) "user" "arch" "core" */
+    uint64_t n_bytes;
+    size_t n_tensors;
+    uint32_t *tensor; /* (owned) [n_tensors] catalogue indexes */
+} DavitIgnored;
 
 typedef struct DavitPlan {
     const DavitCheckpoint *checkpoint; /* (borrowed) outlives the plan */
@@ -182,8 +221,28 @@ typedef struct DavitPlan {
     /* sums over slots */
     uint64_t borrowed_bytes, private_bytes, read_bytes;
     uint64_t constant_bytes; /* tables that the forward brought along */
-    uint64_t peak_bytes;     /* private + constants + at most one default load window */
+    uint64_t made_bytes;
+    /* memory while loading */
+    unsigned n_lanes;        /* threads that read and make; 0 = nothing is private */
+    uint64_t lane_bytes;     /* memory of each for file bytes and values on the way */
+    int32_t lane_slot;       /* the slot that makes lane_bytes so large, -1 = none */
+    uint64_t window_bytes;   /* n_lanes * lane_bytes */
+    uint64_t window_limit;   /* as asked for */
+    uint64_t chunk_bytes;    /* of file that a lane aims to hold */
+    uint64_t stack_bytes;    /* of the lanes' threads */
+    uint64_t peak_bytes;     /* private + constants + window + stacks */
+    int32_t peak_slot;       /* the slot with the most private bytes, -1 = none */
+    uint64_t compare_bytes;  /* read once more to compare head and embedding; at most */
+    bool refused;            /* an error blocks it: kept for people to read */
+    DavitDtypeChoice dtype;
+    DavitAccessChoice access;
+    bool force_tie, force_untie; /* decisions of the user */
+    DavitIgnored *ignored;
+    size_t n_ignored;
 } DavitPlan;
+
+/* Stack of a lane's thread. */
+#define DAVIT_LANE_STACK (512u << 10)
 
 /* Make the plan. All findings go to @report (missing, unexpected, mismatched ...
  * together). Returns: (owned) the plan, or NULL when an error blocks @options->purposes.
@@ -194,6 +253,10 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
                            DavitReport *report);
 void davit_plan_free(DavitPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitPlan, davit_plan_free)
+
+/* (borrowed) The whole stored tensor of the slot with @flag (DAVIT_SLOT_HEAD, _EMBED) if it is
+ * one plain tensor of its own, else NULL. */
+const davit_tensor_info *davit_plan_whole_tensor(const DavitPlan *plan, uint32_t flag);
 
 /* Modules without an architecture, for inspect and dump: every tensor of the checkpoint
  * as (part of) a module. Returns: (owned) GPtrArray of DavitModule. Modules no quant

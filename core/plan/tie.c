@@ -100,3 +100,19 @@ void davit_slots_tie(DavitDraft *draft, const GArray *table)
         note_default(draft, head);
     tie(draft, head, embed);
 }
+
+const davit_tensor_info *davit_plan_whole_tensor(const DavitPlan *plan, uint32_t flag)
+{
+    for (size_t i = 0; i < plan->n_slots; i++) {
+        const DavitSlot *slot = &plan->slots[i];
+
+        if (!(slot->row.flags & flag))
+            continue;
+        if (!slot->present || slot->tied_to >= 0 || slot->n_sources != 1 ||
+            slot->sources[0].module->n_parts != 1)
+            return NULL;
+        return davit_checkpoint_tensor(plan->checkpoint,
+                                       slot->sources[0].module->tensor[0]);
+    }
+    return NULL;
+}

@@ -141,6 +141,7 @@ extern "C" {
     X(705, HEAD_COMPARED, "head-compared", "the stored head against the embedding")       \
     X(706, SOURCE_CHOSEN, "source-chosen", "one of several sources was chosen")           \
     X(707, GENERATION_DEFAULTS, "generation-defaults", "model asks for other sampling")   \
+    X(708, USER_DECISION, "user-decision", "a flag of the user changed what is loaded")   \
     X(801, USAGE, "usage", "the command line or a call is wrong")                         \
     X(802, NOT_BUILT, "not-built", "a documented part that this version does not have")
 

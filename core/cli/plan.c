@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * davit plan: what loading a model would do, from headers only. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/rename.h"
+#include "cli/commands.h"
+#include "cli/plan.h"
+#include "cli/repair.h"
+#include "cli/run.h"
+#include "plan/document.h"
+
+static const DavitFlag flags[] = {
+    {"diff", 0, DAVIT_FLAG_TEXT, "OTHER",
+     "what differs in another model's plan, or in one saved with --json", NULL, NULL, false},
+    {"activations", 0, DAVIT_FLAG_CHOICE, "HOW", "precision of activations", "auto|f32|int8",
+     "auto", false},
+    {"layout", 0, DAVIT_FLAG_CHOICE, "HOW", "layout of weights in memory", "auto|stored|packed",
+     "auto", false},
+    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16", NULL,
+     false},
+    DAVIT_REPAIR_FLAGS,
+    DAVIT_LOADING_FLAGS,
+    {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
+    {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for", NULL, NULL, true},
+    {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE", "where slots go", NULL, NULL, true},
+    {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE,...", "budgets by device", NULL, NULL, true},
+    {0},
+};
+
+static const char *const examples[] = {
+    "davit plan model/", "what run would do, grouped by layer",
+    "davit plan model/ --json > plan.json", "every slot with files, offsets and lengths",
+    "davit plan model/ --layout packed --diff plan.json", "what packing would change",
+    "davit plan model/ --rename rules.json --ignore 'extra.*'", "a checkpoint with other names",
+    NULL};
+
+/* One model, planned as run would. */
+typedef struct Planned {
+    DavitRegistry *registry;
+    DavitCheckpoint *checkpoint;
+    DavitSettings *settings;
+    DavitPlan *plan;
+    json_t *document;
+} Planned;
+
+static void planned_clear(Planned *p)
+{
+    json_decref(p->document);
+    davit_plan_free(p->plan);
+    davit_settings_free(p->settings);
+    davit_checkpoint_free(p->checkpoint);
+    davit_registry_free(p->registry);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Planned, planned_clear)
+
+static const char *device_of(const DavitCall *call)
+{
+    const char *device = davit_call_text(call, "device");
+    return device && strcmp(device, "auto") == 0 ? NULL : device;
+}
+
+static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOptions *out)
+{
+    const char *kv = davit_call_text(call, "kv-dtype");
+    uint64_t window = 0;
+    davit_parse_bytes(davit_call_text(call, "window"), &window);
+    *out = (DavitPlanOptions){
+        .purposes = DAVIT_MAP | DAVIT_RUN,
+        .activations =
+            (DavitActivations)davit_call_choice(call, "activations", davit_activation_names),
+        .layout = (DavitLayoutChoice)davit_call_choice(call, "layout", davit_layout_names),
+        .device = device_of(call),
+        .kv_dtype = !kv ? NULL : strcmp(kv, "f32") == 0 ? "f32/1" : "f16/1",
+        .force_tie = davit_call_has(call, "tie"),
+        .force_untie = davit_call_has(call, "no-tie"),
+        .ignore = ignore,
+        .access = (DavitAccessChoice)davit_call_choice(call, "access", davit_access_names),
+        .dtype = (DavitDtypeChoice)davit_call_choice(call, "dtype", davit_dtype_names),
+        .window_bytes = window,
+        .n_lanes = (unsigned)davit_call_count(call, "io-threads"),
+        .keep_refused = true};
+}
+
+/* False when there is nothing to print. */
+static bool make_plan(DavitCall *call, const char *model, Planned *p)
+{
+    g_autofree const char **ignore = davit_call_list(call, "ignore");
+    DavitPlanOptions options;
+    fill_options(call, ignore, &options);
+    p->registry = davit_call_registry(call);
+    if (!p->registry)
+        return false;
+    p->checkpoint = davit_checkpoint_open(p->registry, model, DAVIT_MAP, call->report);
+    if (!p->checkpoint ||
+        davit_checkpoint_repair(p->checkpoint, davit_call_text(call, "strip-prefix"),
+                                davit_call_text(call, "rename"), call->report))
+        return false;
+    p->settings = davit_settings_open(p->checkpoint, call->report);
+    if (!p->settings)
+        return false;
+    p->plan = davit_plan_make(p->registry, p->checkpoint, p->settings, &options, call->report);
+    if (!p->plan)
+        return false;
+    p->document = davit_plan_document(p->plan, call->report);
+    json_object_set_new(p->document, "model", davit_json_text(model));
+    return true;
+}
+
+/* (owned) The plan saved in @path, NULL if that is no such document (nothing reported). */
+static json_t *saved_plan(const char *path)
+{
+    json_t *document = g_str_has_suffix(path, ".json") ? json_load_file(path, 0, NULL) : NULL;
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    if (schema && strcmp(schema, "davit-plan/1") == 0 &&
+        json_is_array(json_object_get(document, "slots")))
+        return document;
+    json_decref(document);
+    return NULL;
+}
+
+static int diff(DavitCall *call, const Planned *p, const char *other)
+{
+    g_auto(Planned) o = {0};
+    o.document = saved_plan(other);
+    if (!o.document && !make_plan(call, other, &o))
+        return davit_call_exit(call);
+    json_t *changes = davit_plan_diff(p->document, o.document);
+    if (call->json)
+        json_object_set(call->doc, "diff", changes);
+    else
+        davit_plan_diff_print(changes);
+    json_decref(changes);
+    return davit_call_exit(call);
+}
+
+static int run(DavitCall *call)
+{
+    g_auto(Planned) p = {0};
+    const char *other = davit_call_text(call, "diff");
+    const int code = davit_call_check_loading(call);
+    if (code)
+        return code;
+    if (!make_plan(call, call->args[0], &p))
+        return davit_call_exit(call);
+    if (call->json)
+        json_object_update(call->doc, p.document);
+    else if (!other)
+        davit_plan_print(p.document);
+    return other ? diff(call, &p, other) : davit_call_exit(call);
+}
+
+const DavitCommand davit_command_plan = {
+    .name = "plan",
+    .args = "MODEL",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "print the load plan",
+    .description =
+        "Reads headers only and prints what loading MODEL would do: for every slot of the\n"
+        "architecture the stored tensors, the access (BORROW: used where it lies in the file,\n"
+        "DIRECT: read into place, STREAM: read in pieces and changed on the way), the layout and\n"
+        "the kernel; what is tied, missing, unexpected, mismatched or ignored by which rule; the\n"
+        "bytes of every stage and the peak of memory. Exit 0 means that run would load it.",
+    .flags = flags,
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A plan document as text. Layers whose slots are alike in all that is shown are printed once,
+ * so that a model of 60 layers fits a screen. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/plan.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "-";
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+char *davit_layers_text(const GArray *layers)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < layers->len;) {
+        const uint64_t first = g_array_index(layers, uint64_t, i);
+        uint64_t last = first;
+        for (i++; i < layers->len && g_array_index(layers, uint64_t, i) == last + 1; i++)
+            last++;
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, text->len ? "," : "", first);
+        if (last > first)
+            g_string_append_printf(text, "-%" G_GUINT64_FORMAT, last);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* ---- one slot ---- */
+
+/* "q8_0/1" without the version that every name of ours has. */
+static void append_layout(GString *out, const char *layout)
+{
+    const size_t n = strlen(layout);
+    g_string_append_len(out, layout,
+                        n > 2 && strcmp(layout + n - 2, "/1") == 0 ? (gssize)n - 2 : (gssize)n);
+}
+
+static char *shape_text(const json_t *slot)
+{
+    GString *text = g_string_new("[");
+    size_t i;
+    json_t *n;
+    json_array_foreach(json_object_get(slot, "shape"), i, n)
+    {
+        g_string_append_printf(text, "%s%" JSON_INTEGER_FORMAT, i ? ", " : "",
+                               json_integer_value(n));
+    }
+    g_string_append_c(text, ']');
+    return g_string_free(text, FALSE);
+}
+
+static char *joined(const json_t *list, const char *between)
+{
+    GString *text = g_string_new(NULL);
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)(uintptr_t)list, i, one)
+    {
+        g_string_append_printf(text, "%s%s", i ? between : "", json_string_value(one));
+    }
+    return g_string_free(text, FALSE);
+}
+
+static char *layouts_text(const json_t *slot)
+{
+    GString *text = g_string_new(NULL);
+    append_layout(text, text_of(slot, "stored"));
+    if (strcmp(text_of(slot, "stored"), text_of(slot, "layout")) != 0) {
+        g_string_append(text, " -> ");
+        append_layout(text, text_of(slot, "layout"));
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* Everything that the text shows of a slot, without its place. */
+static char *slot_text(const json_t *slot)
+{
+    g_autofree char *shape = shape_text(slot);
+    if (json_is_string(json_object_get(slot, "tied_to")))
+        return g_strdup_printf("%-14s %-16s is %s", text_of(slot, "slot"), shape,
+                               text_of(slot, "tied_to"));
+    g_autofree char *layouts = layouts_text(slot);
+    g_autofree char *kernels = joined(json_object_get(slot, "kernels"), ", ");
+    g_autofree char *transforms = joined(json_object_get(slot, "transforms"), " ");
+    g_autofree char *bytes = davit_bytes_text(number_of(slot, "borrowed_bytes") +
+                                              number_of(slot, "private_bytes"));
+    const bool used = json_is_true(json_object_get(slot, "used"));
+    return g_strdup_printf("%-14s %-16s %-16s %-6s %10s  %s%s%s%s%s", text_of(slot, "slot"),
+                           shape, layouts, text_of(slot, "access"), bytes,
+                           *kernels ? kernels : used ? "" : "no op reads it",
+                           *transforms ? " (" : "", transforms, *transforms ? ")" : "",
+                           strcmp(text_of(slot, "make"), "pack") == 0 ? " packed" : "");
+}
+
+/* ---- groups ---- */
+
+typedef struct Group {
+    char *text;     /* (owned) its slots' lines, the key */
+    GArray *layers; /* (owned) uint64_t */
+} Group;
+
+static void group_free(void *p)
+{
+    Group *group = p;
+    g_free(group->text);
+    g_array_unref(group->layers);
+    g_free(group);
+}
+
+static void end_layer(GPtrArray *groups, GHashTable *by_text, GString *lines, uint64_t layer)
+{
+    Group *group = g_hash_table_lookup(by_text, lines->str);
+    if (!lines->len)
+        return;
+    if (!group) {
+        group = g_new0(Group, 1);
+        group->text = g_strdup(lines->str);
+        group->layers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        g_ptr_array_add(groups, group);
+        g_hash_table_insert(by_text, group->text, group);
+    }
+    g_array_append_val(group->layers, layer);
+    g_string_truncate(lines, 0);
+}
+
+/* Slots come as globals, then layer by layer. */
+static GPtrArray *group_layers(const json_t *slots)
+{
+    GPtrArray *groups = g_ptr_array_new_with_free_func(group_free);
+    g_autoptr(GHashTable) by_text = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) lines = g_string_new(NULL);
+    uint64_t layer = 0;
+    size_t i;
+    json_t *slot;
+    json_array_foreach((json_t *)(uintptr_t)slots, i, slot)
+    {
+        if (json_is_null(json_object_get(slot, "layer")))
+            continue;
+        if (number_of(slot, "layer") != layer)
+            end_layer(groups, by_text, lines, layer);
+        layer = number_of(slot, "layer");
+        g_autofree char *line = slot_text(slot);
+        g_string_append_printf(lines, "    %s\n", line);
+    }
+    end_layer(groups, by_text, lines, layer);
+    return groups;
+}
+
+static void print_slots(const json_t *document)
+{
+    const json_t *slots = json_object_get(document, "slots");
+    g_autoptr(GPtrArray) groups = group_layers(slots);
+    size_t i;
+    json_t *slot;
+    printf("slots (name, shape, stored -> in memory, access, bytes, kernel)\n  whole model\n");
+    json_array_foreach((json_t *)(uintptr_t)slots, i, slot)
+    {
+        if (!json_is_null(json_object_get(slot, "layer")))
+            continue;
+        g_autofree char *line = slot_text(slot);
+        printf("    %s\n", line);
+    }
+    for (guint g = 0; g < groups->len; g++) {
+        const Group *group = g_ptr_array_index(groups, g);
+        g_autofree char *layers = davit_layers_text(group->layers);
+        printf("  %s %s%s\n%s", group->layers->len > 1 ? "layers" : "layer", layers,
+               group->layers->len > 1 ? ", each" : "", group->text);
+    }
+}
+
+/* ---- the rest ---- */
+
+static void print_files(const json_t *document)
+{
+    size_t i;
+    json_t *file;
+    json_array_foreach(json_object_get(document, "files"), i, file)
+    {
+        g_autofree char *bytes = davit_bytes_text(number_of(file, "bytes"));
+        printf("file %s  %s  %" G_GUINT64_FORMAT " tensors\n",
+               davit_shown(text_of(file, "name")), bytes, number_of(file, "tensors"));
+    }
+}
+
+static void print_decisions(const json_t *document)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(document, "decisions"), i, one)
+    {
+        const json_t *value = json_object_get(one, "value");
+        const json_t *effect = json_object_get(one, "effect");
+        printf("by your %s%s%s%s%s\n", text_of(one, "flag"), json_is_string(value) ? " " : "",
+               json_is_string(value) ? davit_shown(text_of(one, "value")) : "",
+               json_is_string(effect) ? ": " : "",
+               json_is_string(effect) ? davit_shown(text_of(one, "effect")) : "");
+    }
+}
+
+static void print_ignored(const json_t *document)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(document, "ignored"), i, one)
+    {
+        g_autofree char *bytes = davit_bytes_text(number_of(one, "bytes"));
+        printf("ignored by rule %s (%s): %zu tensors, %s: %s\n",
+               davit_shown(text_of(one, "rule")), text_of(one, "by"),
+               json_array_size(json_object_get(one, "tensors")), bytes,
+               davit_shown(text_of(one, "reason")));
+    }
+}
+
+static void print_findings(const json_t *document, const char *key)
+{
+    const json_t *list = json_object_get(document, key);
+    if (json_array_size(list))
+        printf("%s: %zu (below)\n", key, json_array_size(list));
+}
+
+static void print_stages(const json_t *document)
+{
+    size_t i;
+    json_t *stage;
+    printf("stages\n");
+    json_array_foreach(json_object_get(document, "stages"), i, stage)
+    {
+        g_autofree char *bytes = davit_bytes_text(number_of(stage, "bytes"));
+        if (number_of(stage, "bytes"))
+            printf("  %-8s %10s  %s\n", text_of(stage, "stage"), bytes,
+                   text_of(stage, "what"));
+    }
+}
+
+static void print_memory(const json_t *document)
+{
+    const json_t *memory = json_object_get(document, "memory");
+    g_autofree char *peak = davit_bytes_text(number_of(memory, "peak_host_bytes"));
+    g_autofree char *private = davit_bytes_text(number_of(memory, "private_bytes"));
+    g_autofree char *constant = davit_bytes_text(number_of(memory, "constant_bytes"));
+    g_autofree char *window = davit_bytes_text(number_of(memory, "window_bytes"));
+    g_autofree char *stacks = davit_bytes_text(number_of(memory, "stack_bytes"));
+    g_autofree char *device = davit_bytes_text(number_of(memory, "device_bytes"));
+    printf("memory while loading: peak %s on the host = private %s + tables %s + window %s + "
+           "stacks %s\n",
+           peak, private, constant, window, stacks);
+    if (number_of(memory, "device_bytes"))
+        printf("  of that private and tables, %s, lie on the device\n", device);
+    if (json_is_string(json_object_get(memory, "largest_private_slot")))
+        printf("  largest private slot: %s\n", text_of(memory, "largest_private_slot"));
+    if (json_is_string(json_object_get(memory, "window_set_by")))
+        printf("  the window is set by %s: %" G_GUINT64_FORMAT " lanes\n",
+               text_of(memory, "window_set_by"), number_of(memory, "lanes"));
+}
+
+void davit_plan_print(const json_t *document)
+{
+    const json_t *totals = json_object_get(document, "totals");
+    printf("plan of %s: %s from %s on %s, %" G_GUINT64_FORMAT " layers\n",
+           davit_shown(text_of(document, "model")), text_of(document, "arch"),
+           text_of(document, "format"), text_of(document, "device"),
+           number_of(document, "layers"));
+    print_files(document);
+    print_decisions(document);
+    print_slots(document);
+    print_ignored(document);
+    print_findings(document, "missing");
+    print_findings(document, "unexpected");
+    print_findings(document, "mismatched");
+    print_stages(document);
+    print_memory(document);
+    printf("%" G_GUINT64_FORMAT " tensors in %" G_GUINT64_FORMAT " slots, %" G_GUINT64_FORMAT
+           " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
+           number_of(totals, "tensors"), number_of(totals, "slots"),
+           number_of(totals, "ignored_tensors"), number_of(totals, "tied"),
+           json_is_true(json_object_get(document, "runs")) ? "would load it"
+                                                           : "would refuse it",
+           text_of(document, "hash"));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Flags that plan, run and eval share: how a model is read, and what the user decides about
+ * it.
+ */
+#ifndef DAVIT_CLI_REPAIR_H
+#define DAVIT_CLI_REPAIR_H
+
+#include "cli/command.h"
+
+/* clang-format off */
+/* Rows of a flag table. */
+#define DAVIT_REPAIR_FLAGS                                                               \
+    {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "use the embedding as output head", NULL, NULL,  \
+     false},                                                                             \
+    {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL,                                               \
+     "do not use the embedding as output head", NULL, NULL, false},                      \
+    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB",                                               \
+     "accept stored tensors of this name that nothing takes; may be repeated", NULL,     \
+     NULL, false},                                                                       \
+    {"rename", 0, DAVIT_FLAG_TEXT, "RULES.json",                                         \
+     "change tensor names: {\"old.*\": \"new.*\", ...}", NULL, NULL, false},             \
+    {"strip-prefix", 0, DAVIT_FLAG_TEXT, "PREFIX",                                       \
+     "take this away where a tensor's name starts with it", NULL, NULL, false},          \
+    {"dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "type of matrices in memory",                \
+     "stored|f32|f16|bf16", "stored", false}
+#define DAVIT_LOADING_FLAGS                                                              \
+    {"access", 0, DAVIT_FLAG_CHOICE, "HOW",                                              \
+     "borrow from the file, or copy: read into place or streamed",                       \
+     "auto|borrow|direct|stream", "auto", false},                                        \
+    {"window", 0, DAVIT_FLAG_TEXT, "SIZE",                                               \
+     "most temporary memory while loading, like 64MiB", NULL, "256MiB", false},          \
+    {"io-threads", 0, DAVIT_FLAG_COUNT, "N",                                             \
+     "threads that read and convert while loading, 0 = by the machine", NULL, "0",       \
+     false}
+/* clang-format on */
+
+/* "64MiB" "8GiB" "1.5GB" "4096": bytes. Strict: the whole text, no sign, no overflow. */
+bool davit_parse_bytes(const char *text, uint64_t *out);
+
+/* Contradictions and sizes of the flags above. 0, or an exit code with a record. */
+int davit_call_check_loading(DavitCall *call);
+/* Index of a CHOICE flag's value in @names (NULL-terminated), 0 if it is none of them. */
+uint32_t davit_call_choice(const DavitCall *call, const char *flag,
+                           const char *const *names);
+extern const char *const davit_dtype_names[];   /* in the order of DavitDtypeChoice */
+extern const char *const davit_access_names[];  /* DavitAccessChoice */
+extern const char *const davit_layout_names[];  /* DavitLayoutChoice */
+extern const char *const davit_activation_names[]; /* DavitActivations */
+
+#endif

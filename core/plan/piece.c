@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pieces, chunks and the window. A piece is what one thread takes as work; a chunk is what
+ * its lane memory holds. Rows that lie one after another are read in chunks; parts whose rows
+ * do not are read whole, once. */
+#include "plan/piece.h"
+
+#include <string.h>
+
+#include "plan/layout.h"
+
+#define PIECE_BYTES    (4ull << 20)   /* written by a piece: small enough for progress */
+#define CHUNK_MOST     (1ull << 20)   /* spec: 1 MiB reads reach the knee of warm pread */
+#define CHUNK_LEAST    (64ull << 10)  /* below, system calls cost more than bytes */
+#define DEFAULT_WINDOW (256ull << 20)
+#define LANE_ALIGN     64u
+#define SCRATCH_TAKES  (DAVIT_MAX_PARTS + 2) /* most blocks of scratch at one time */
+
+static const davit_tensor_info *part_tensor(const DavitPlan *plan,
+                                            const DavitModule *module, size_t part)
+{
+    return davit_checkpoint_tensor(plan->checkpoint,
+                                   module->tensor[module->desc.parts[part].index]);
+}
+
+bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part)
+{
+    return module->desc.parts[part].row_bytes &&
+           !(slot->value_ops & DAVIT_VALUE_TRANSPOSE);
+}
+
+uint64_t davit_decoded_value_bytes(const DavitSlot *slot)
+{
+    return slot->layout && strcmp(slot->layout, "f32/1") != 0 ? 2 : 4;
+}
+
+/* ---- ranges ---- */
+
+static void add_read(GArray *reads, const DavitRead *read)
+{
+    DavitRead *last =
+        reads->len ? &g_array_index(reads, DavitRead, reads->len - 1) : NULL;
+
+    if (last && last->file == read->file && last->part == read->part &&
+        last->tensor == read->tensor && last->off + last->n_bytes == read->off)
+        last->n_bytes += read->n_bytes;
+    else
+        g_array_append_val(reads, *read);
+}
+
+void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
+                    const DavitSlotSource *source, GArray *reads)
+{
+    const DavitModule *module = source->module;
+    const davit_quant_desc *d = &module->desc;
+
+    for (uint32_t p = 0; p < d->n_parts; p++) {
+        const davit_tensor_info *t = part_tensor(plan, module, p);
+        const uint64_t row_bytes = d->parts[p].row_bytes;
+        DavitRead read = {.tensor = (uint32_t)module->tensor[d->parts[p].index],
+                          .part = p,
+                          .file = t->file,
+                          .off = t->off,
+                          .n_bytes = t->n_bytes};
+
+        if (!davit_part_by_row(slot, module, p)) {
+            add_read(reads, &read);
+            continue;
+        }
+        read.n_bytes = source->n_rows * row_bytes;
+        for (uint64_t e = 0; e < source->n_experts; e++) {
+            read.off = t->off + (e * d->n_rows + source->row) * row_bytes;
+            add_read(reads, &read);
+        }
+    }
+}
+
+/* ---- pieces ---- */
+
+static uint64_t align_up(uint64_t n)
+{
+    return (n + LANE_ALIGN - 1) / LANE_ALIGN * LANE_ALIGN;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t r = a % b;
+
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Rows that are not separated: row blocks of a pack, whole heads when rows are re-ordered.
+ */
+static uint64_t unit_rows(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    const uint64_t block = slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1;
+    const uint64_t head = slot->perm_heads ? slot->n_rows / slot->perm_heads : 1;
+    const uint64_t unit = head / gcd(head, block) * block;
+
+    return MIN(unit, source->n_rows);
+}
+
+/* @n rows rounded down to units, at least one unit, at most all. */
+static uint64_t whole_units(uint64_t n, uint64_t unit, uint64_t all)
+{
+    return MIN(MAX(n / unit * unit, unit), all);
+}
+
+/* Bytes written per row. */
+static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    const davit_quant_desc *d = &source->module->desc;
+    uint64_t n = 0;
+
+    if (slot->access == DAVIT_ACCESS_DECODE)
+        return slot->n_cols * davit_decoded_value_bytes(slot);
+    if (slot->access == DAVIT_ACCESS_PACK)
+        return davit_pack_block_bytes(slot) / slot->pack->row_block + 1;
+    for (uint32_t p = 0; p < d->n_parts; p++)
+        n += d->parts[p].row_bytes;
+    return n;
+}
+
+static uint64_t scratch_of(const DavitPlan *plan, const DavitSlot *slot,
+                           const DavitSlotSource *source, uint64_t in_row,
+                           const DavitPiece *piece)
+{
+    const uint64_t value_row = slot->n_cols * sizeof(float);
+    uint64_t n = 0;
+
+    if (slot->value_ops & DAVIT_VALUE_TRANSPOSE)
+        n = piece->chunk_rows * value_row;
+    else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot))
+        /* codes, scales, zeros, column map */
+        n = slot->pack->row_block *
+                (slot->n_cols + 2 * davit_pack_groups(slot) * sizeof(float)) +
+            slot->n_cols * sizeof(uint32_t);
+    else if (slot->access == DAVIT_ACCESS_PACK &&
+             !davit_pack_from_stored(slot->pack, slot))
+        n = slot->pack->row_block * value_row;
+    else if (slot->access == DAVIT_ACCESS_PACK && slot->perm_heads)
+        n = slot->pack->row_block * in_row;
+    if (slot->access == DAVIT_ACCESS_DECODE && davit_decoded_value_bytes(slot) != 4)
+        n += value_row;
+    if (plan->device_kernels) { /* a copy that waits for its upload */
+        n = align_up(n) + piece->chunk_rows * out_row_bytes(slot, source);
+        if (slot->access == DAVIT_ACCESS_PACK)
+            n += davit_pack_block_bytes(slot) + davit_pack_map_bytes(slot);
+    }
+    return n ? n + SCRATCH_TAKES * LANE_ALIGN : 0;
+}
+
+void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
+                    const DavitSlotSource *source, uint64_t target, DavitPiece *out)
+{
+    const davit_quant_desc *d = &source->module->desc;
+    const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
+    const uint64_t unit = unit_rows(slot, source);
+    const uint64_t out_row = MAX(out_row_bytes(slot, source), 1);
+    uint64_t in_row = 0, whole = 0, n_by_row = 0;
+
+    for (uint32_t p = 0; p < d->n_parts; p++) {
+        if (davit_part_by_row(slot, source->module, p)) {
+            in_row += d->parts[p].row_bytes;
+            n_by_row++;
+        } else {
+            whole += align_up(part_tensor(plan, source->module, p)->n_bytes);
+        }
+    }
+    out->rows = whole ? source->n_rows
+                      : whole_units(PIECE_BYTES / out_row, unit, source->n_rows);
+    if (slot->way == DAVIT_WAY_DIRECT) {
+        /* parts lie one after another in memory, so several make one piece */
+        out->rows = d->n_parts == 1 ? out->rows : source->n_rows;
+        *out = (DavitPiece){.rows = out->rows, .chunk_rows = out->rows};
+        return;
+    }
+    if (slot->access == DAVIT_ACCESS_COPY && d->n_parts > 1)
+        out->rows = source->n_rows;
+    out->chunk_rows =
+        whole_units(target / (turned ? slot->n_cols * sizeof(float) : MAX(in_row, 1)),
+                    unit, out->rows);
+    /* each part starts aligned */
+    out->stage_bytes = whole + out->chunk_rows * in_row + n_by_row * LANE_ALIGN;
+    out->scratch_bytes = scratch_of(plan, slot, source, in_row, out);
+}
+
+uint64_t davit_piece_target(uint64_t window_limit, unsigned n_lanes)
+{
+    const uint64_t share = window_limit / (4ull * MAX(n_lanes, 1));
+
+    return CLAMP(share, CHUNK_LEAST, CHUNK_MOST);
+}
+
+/* ---- window ---- */
+
+static bool is_private(const DavitSlot *slot)
+{
+    return slot->present && slot->used && slot->tied_to < 0 &&
+           slot->access != DAVIT_ACCESS_BORROW;
+}
+
+/* Most lane memory that a slot needs; *out_slot = which. */
+static uint64_t lane_need(const DavitPlan *plan, uint64_t target, int32_t *out_slot)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < plan->n_slots; i++) {
+        const DavitSlot *slot = &plan->slots[i];
+
+        for (size_t s = 0; is_private(slot) && s < slot->n_sources; s++) {
+            DavitPiece piece;
+            uint64_t n;
+
+            /* most sources in a row are alike: experts of one slot */
+            if (s > 0 && slot->sources[s].n_rows == slot->sources[s - 1].n_rows &&
+                slot->sources[s].module->desc.layout ==
+                    slot->sources[s - 1].module->desc.layout)
+                continue;
+            davit_piece_of(plan, slot, &slot->sources[s], target, &piece);
+            n = align_up(piece.stage_bytes) + align_up(piece.scratch_bytes);
+            if (n > most) {
+                most = n;
+                *out_slot = (int32_t)i;
+            }
+        }
+    }
+    return most;
+}
+
+static bool any_private(const DavitPlan *plan)
+{
+    for (size_t i = 0; i < plan->n_slots; i++) {
+        if (is_private(&plan->slots[i]))
+            return true;
+    }
+    return false;
+}
+
+static void find_peak_slot(DavitPlan *plan)
+{
+    uint64_t most = 0;
+
+    plan->peak_slot = -1;
+    for (size_t i = 0; i < plan->n_slots; i++) {
+        if (plan->slots[i].private_bytes > most) {
+            most = plan->slots[i].private_bytes;
+            plan->peak_slot = (int32_t)i;
+        }
+    }
+}
+
+void davit_plan_window(DavitPlan *plan, uint64_t window_limit, unsigned n_lanes)
+{
+    unsigned lanes = n_lanes ? n_lanes : CLAMP(g_get_num_processors(), 2, 16);
+
+    plan->window_limit = window_limit ? window_limit : DEFAULT_WINDOW;
+    plan->lane_slot = -1;
+    plan->n_lanes = 0;
+    if (any_private(plan)) {
+        const uint64_t target = davit_piece_target(plan->window_limit, lanes);
+
+        plan->lane_bytes = lane_need(plan, target, &plan->lane_slot);
+        while (lanes > 1 && lanes * plan->lane_bytes > plan->window_limit)
+            lanes--;
+        plan->n_lanes = lanes;
+        plan->chunk_bytes = target;
+    }
+    plan->window_bytes = plan->n_lanes * plan->lane_bytes;
+    plan->stack_bytes = (uint64_t)plan->n_lanes * DAVIT_LANE_STACK;
+    find_peak_slot(plan);
+    plan->peak_bytes = plan->private_bytes + plan->constant_bytes + plan->window_bytes +
+                       plan->stack_bytes;
+}
