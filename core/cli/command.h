@@ -117,7 +117,7 @@ int davit_call_exit(const DavitCall *call);
 bool davit_out(const char *text, size_t n);
 /* (owned) @text as JSON string with invalid UTF-8 replaced. */
 json_t *davit_json_text(const char *text);
-/* (borrowed, valid for the next three calls) @text fit for a terminal: controls escaped. */
+/* (borrowed, valid for the next fifteen calls) @text fit for a terminal: controls escaped. */
 const char *davit_shown(const char *text);
 /* (owned, g_free) "1.2 GiB" */
 char *davit_bytes_text(uint64_t n);

@@ -15,7 +15,12 @@ extern const DavitCommand davit_command_eval;           /* eval.c */
 extern const DavitCommand davit_command_tokenize;       /* tokenize.c */
 extern const DavitCommand davit_command_why;            /* why.c */
 extern const DavitCommand davit_command_plugin_list;    /* plugin.c */
-extern const DavitCommand davit_command_plugin_inspect; /* plugin.c */
+extern const DavitCommand davit_command_plugin_inspect; /* plugin_inspect.c */
+extern const DavitCommand davit_command_plugin_retry;   /* plugin_manage.c */
+extern const DavitCommand davit_command_plugin_rescan;  /* plugin_manage.c */
+extern const DavitCommand davit_command_plugin_clear;   /* plugin_manage.c */
+extern const DavitCommand davit_command_plugin_disable; /* plugin_manage.c */
+extern const DavitCommand davit_command_plugin_enable;  /* plugin_manage.c */
 extern const DavitCommand davit_command_plugin_new;     /* plugin_new.c */
 extern const DavitCommand davit_command_version;        /* version.c */
 

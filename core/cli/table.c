@@ -16,7 +16,6 @@ LATER(pull, "pull", "ORG/NAME", "download a model");
 LATER(cache, "cache", NULL, "list downloaded models");
 LATER(bench, "bench", "MODEL", "measure loading and generation");
 LATER(plugin_check, "plugin check", "FILE", "conformance suite of a plugin");
-LATER(plugin_retry, "plugin retry", "ID", "try a quarantined plugin again");
 
 const DavitCommand *const davit_commands[] = {
     &davit_command_run,
@@ -29,6 +28,11 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_why,
     &davit_command_plugin_list,
     &davit_command_plugin_inspect,
+    &davit_command_plugin_retry,
+    &davit_command_plugin_rescan,
+    &davit_command_plugin_clear,
+    &davit_command_plugin_disable,
+    &davit_command_plugin_enable,
     &davit_command_plugin_new,
     &davit_command_version,
     &estimate,
@@ -40,6 +44,5 @@ const DavitCommand *const davit_commands[] = {
     &cache,
     &bench,
     &plugin_check,
-    &plugin_retry,
     NULL,
 };

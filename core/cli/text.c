@@ -23,7 +23,7 @@ json_t *davit_json_text(const char *text)
 
 const char *davit_shown(const char *text)
 {
-    static char *kept[4]; /* the program prints from one thread */
+    static char *kept[16]; /* the program prints from one thread */
     static unsigned at;
     at = (at + 1) % G_N_ELEMENTS(kept);
     g_free(kept[at]);

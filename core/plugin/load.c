@@ -8,7 +8,9 @@
 #include "plugin/dl_error.h"
 #include "plugin/elf.h"
 #include "plugin/helper.h"
+#include "plugin/policy.h"
 #include "plugin/process_state.h"
+#include "plugin/running.h"
 #include "plugin/validate.h"
 
 /* The file that passed the gates is the file that is loaded: same inode, size and time.
@@ -57,11 +59,12 @@ static davit_entry_v1_fn open_entry(DavitPluginFile *file)
 
 static const davit_bundle *call_entry(DavitPluginFile *file, davit_entry_v1_fn entry)
 {
-    static const davit_hello hello = {
+    const davit_hello hello = {
         .struct_size = DAVIT_END(davit_hello, host_version),
         .abi_major = DAVIT_ABI_MAJOR,
         .abi_minor = DAVIT_ABI_MINOR,
         .abi_minor_oldest = 0,
+        .flags = file->load->registry->in_helper ? DAVIT_HELLO_IN_HELPER : 0,
         .host_name = "davit",
         .host_version = DAVIT_VERSION,
     };
@@ -69,6 +72,7 @@ static const davit_bundle *call_entry(DavitPluginFile *file, davit_entry_v1_fn e
     DavitSink sink;
 
     davit_sink_init(&sink, file->records, file->bundle_id, "entry");
+    davit_running_set(file->bundle_id, "entry");
     bundle = entry(&hello, &sink.abi);
     davit_sink_done(&sink, bundle ? DAVIT_OK : DAVIT_E_UNSUPPORTED);
     return bundle;
@@ -78,9 +82,11 @@ static const davit_bundle *call_entry(DavitPluginFile *file, davit_entry_v1_fn e
 static const davit_bundle *enter(DavitPluginFile *file)
 {
     g_autoptr(DavitProcessState) before = davit_process_state_take();
+    const DavitRunning outside = davit_running_set(file->bundle_id, "dlopen");
     davit_entry_v1_fn entry = open_entry(file);
     const davit_bundle *bundle = entry ? call_entry(file, entry) : NULL;
 
+    davit_running_back(outside);
     davit_process_state_restore(before, file->bundle_id, "load", file->records);
     return bundle;
 }
@@ -108,10 +114,13 @@ static int32_t start(DavitPluginFile *file)
     int32_t status = DAVIT_OK;
 
     if (load->bundle.start) {
+        const DavitRunning outside = davit_running_set(file->bundle_id, "start");
+
         before = davit_process_state_take();
         davit_sink_init(&sink, file->records, file->bundle_id, "start");
         status = davit_sink_done(
             &sink, load->bundle.start(davit_host_table(), &load->bundle_ctx, &sink.abi));
+        davit_running_back(outside);
         davit_process_state_restore(before, file->bundle_id, "start", file->records);
     }
     if (status < 0)
@@ -123,16 +132,22 @@ static int32_t start(DavitPluginFile *file)
 static int32_t load_gates(DavitPluginFile *file)
 {
     const davit_bundle *bundle;
+    DavitRunning outside;
     int32_t status = check_unchanged(file);
 
-    if (status == DAVIT_OK)
+    if (status == DAVIT_OK && !file->load->is_builtin)
+        status = davit_policy_hash(file->bundle_id, file->load->real,
+                                   file->load->registry->prefs, file->records);
+    if (status == DAVIT_OK && !file->load->registry->in_helper)
         status = davit_helper_probe(file, file->records);
     if (status)
         return status;
     bundle = enter(file);
     if (!bundle)
         return DAVIT_E_UNSUPPORTED;
+    outside = davit_running_set(file->bundle_id, "validate");
     status = davit_validate_bundle(file, bundle);
+    davit_running_back(outside);
     return status ? status : start(file);
 }
 
@@ -148,7 +163,7 @@ static void refuse_components(DavitPluginFile *file)
     }
 }
 
-static int32_t load_file(DavitPluginFile *file)
+int32_t davit_load_file(DavitPluginFile *file)
 {
     DavitFileLoad *load = file->load;
 
@@ -169,14 +184,17 @@ static int32_t create(DavitComponent *c)
     const davit_create_in in = {.struct_size = DAVIT_END(davit_create_in, component),
                                 .host = davit_host_table(),
                                 .component = c->id};
+    DavitRunning outside;
     DavitSink sink;
     int32_t status;
 
     if (!load->desc.create)
         return DAVIT_OK;
     davit_sink_init(&sink, c->records, c->id, "create");
+    outside = davit_running_set(c->id, "create");
     status = davit_sink_done(
         &sink, load->desc.create(c->file->load->bundle_ctx, &in, &load->self, &sink.abi));
+    davit_running_back(outside);
     if (status < 0) {
         c->state = DAVIT_STATE_REFUSED;
         return failed(c->records, c->id, "create", status);
@@ -195,7 +213,7 @@ int32_t davit_load_component(DavitComponent *component)
     load->status = DAVIT_E_UNSUPPORTED;
     if (!davit_component_usable(component))
         return load->status;
-    load->status = load_file(component->file);
+    load->status = davit_load_file(component->file);
     if (load->status == DAVIT_OK)
         load->status = load->has_desc ? create(component) : DAVIT_E_UNSUPPORTED;
     return load->status;
@@ -203,15 +221,20 @@ int32_t davit_load_component(DavitComponent *component)
 
 void davit_load_shutdown(DavitRegistry *registry)
 {
+    const DavitRunning outside = davit_running_get();
+
     for (size_t i = registry->created->len; i-- > 0;) {
         const DavitComponent *c = g_ptr_array_index(registry->created, i);
 
+        davit_running_set(c->id, "destroy");
         c->load->desc.destroy(c->load->self);
     }
     for (size_t i = registry->started->len; i-- > 0;) {
         const DavitPluginFile *file = g_ptr_array_index(registry->started, i);
 
+        davit_running_set(file->bundle_id, "quiesce");
         if (file->load->bundle.quiesce)
             file->load->bundle.quiesce(file->load->bundle_ctx);
     }
+    davit_running_back(outside);
 }

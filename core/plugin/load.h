@@ -13,6 +13,10 @@
  */
 int32_t davit_load_component(DavitComponent *component);
 
+/* Gates 5 to 8 of the file alone, without instances; the same answer when called again.
+ * Findings go to file->records. [the loader's lock is held] */
+int32_t davit_load_file(DavitPluginFile *file);
+
 /* Destroy instances and quiesce bundles, each in reverse order. */
 void davit_load_shutdown(DavitRegistry *registry);
 

@@ -133,12 +133,22 @@ int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
 /* ---- the component ---- */
 
 int32_t davit_policy_component(const DavitManifestComponent *component, bool is_builtin,
-                               const char *path, DavitReport *report)
+                               bool allow_draft, const char *path, DavitReport *report)
 {
     DavitKind kind;
 
     if (check_id(component->id, is_builtin, path, report))
         return DAVIT_E_UNSUPPORTED;
+    if (g_str_has_suffix(component->kind, "-draft") && !allow_draft)
+        return refuse(report,
+                      &(DavitFinding){.code = DAVIT_R_DRAFT,
+                                      .subject = component->id,
+                                      .expected = "a kind that is settled",
+                                      .found = component->kind,
+                                      .message = "the kind is a draft and may change "
+                                                 "without notice",
+                                      .hint = "--allow-draft takes it; the plugin's "
+                                              "other components load without"});
     if (!davit_kind_find(component->kind, &kind))
         return refuse(
             report,
@@ -171,26 +181,97 @@ static char *match(const char *list, const char *id)
 }
 
 static void note_disabled(const char *id, const char *variable, const char *value,
-                          const char *message, DavitReport *report)
+                          const char *message, const char *hint, DavitReport *report)
 {
     davit_report_add(report, &(DavitFinding){.code = DAVIT_R_DISABLED,
                                              .stage = "policy",
                                              .subject = id,
                                              .found = davit_report_text(report, "%s=%s",
                                                                         variable, value),
-                                             .message = message});
+                                             .message = message,
+                                             .hint = hint});
 }
 
-bool davit_policy_enabled(const char *id, DavitReport *report)
+/* ---- the lock file ---- */
+
+int32_t davit_policy_lock(const char *id, const char *path, const DavitPrefs *prefs,
+                          DavitReport *report)
+{
+    const char *sum = davit_prefs_lock(prefs, id);
+
+    if (!sum || *sum)
+        return DAVIT_OK;
+    return refuse(report, &(DavitFinding){
+                              .code = DAVIT_R_NOT_IN_LOCK,
+                              .subject = path,
+                              .expected = davit_report_text(report, "\"%s\" in %s", id,
+                                                            prefs->lock_path),
+                              .found = "no such entry",
+                              .message = "a lock file names the plugins that may be "
+                                         "loaded, and this is none of them",
+                              .hint = "add its id and sha256 to the lock file, or remove "
+                                      "the lock file"});
+}
+
+int32_t davit_policy_hash(const char *id, const char *path, const DavitPrefs *prefs,
+                          DavitReport *report)
+{
+    const char *want = davit_prefs_lock(prefs, id);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GMappedFile) map = NULL;
+    g_autoptr(GBytes) bytes = NULL;
+    g_autofree char *have = NULL;
+
+    if (!want)
+        return DAVIT_OK;
+    map = g_mapped_file_new(path, FALSE, &error);
+    if (!map)
+        return davit_report_add(report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                                        .status = DAVIT_E_IO,
+                                                        .stage = "policy",
+                                                        .subject = path,
+                                                        .expected = "a readable file",
+                                                        .found = error->message});
+    bytes = g_mapped_file_get_bytes(map);
+    have = g_compute_checksum_for_bytes(G_CHECKSUM_SHA256, bytes);
+    if (g_ascii_strcasecmp(have, want) == 0)
+        return DAVIT_OK;
+    return refuse(report,
+                  &(DavitFinding){.code = DAVIT_R_HASH_MISMATCH,
+                                  .subject = path,
+                                  .expected = davit_report_text(report, "sha256 %s", want),
+                                  .found = davit_report_text(report, "sha256 %s", have),
+                                  .message = "the file is not the one that the lock file "
+                                             "names",
+                                  .hint = "put the right file there, or correct the "
+                                          "lock file"});
+}
+
+/* ---- enabled? ---- */
+
+static bool prefs_enabled(const char *id, const DavitPrefs *prefs, DavitReport *report)
+{
+    const char *path;
+    const char *glob = davit_prefs_disabled(prefs, id, &path);
+
+    if (glob)
+        note_disabled(id, path, glob, "switched off in a configuration file",
+                      "`davit plugin enable ID` switches it on", report);
+    return glob == NULL;
+}
+
+bool davit_policy_enabled(const char *id, const DavitPrefs *prefs, DavitReport *report)
 {
     const bool look = !davit_trust_privileged();
     const char *disable = look ? getenv("DAVIT_PLUGINS_DISABLE") : NULL;
     const char *select = look ? getenv("DAVIT_PLUGINS_SELECT") : NULL;
     g_autofree char *hit = disable && *disable ? match(disable, id) : NULL;
 
+    if (!prefs_enabled(id, prefs, report))
+        return false;
     if (hit) {
         note_disabled(id, "DAVIT_PLUGINS_DISABLE", disable,
-                      "switched off by the environment", report);
+                      "switched off by the environment", "unset the variable", report);
         return false;
     }
     if (select && *select) {
@@ -199,7 +280,7 @@ bool davit_policy_enabled(const char *id, DavitReport *report)
         if (!chosen) {
             note_disabled(id, "DAVIT_PLUGINS_SELECT", select,
                           "not among the components that the environment selects",
-                          report);
+                          "unset the variable", report);
             return false;
         }
     }

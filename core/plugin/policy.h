@@ -6,6 +6,7 @@
 #define DAVIT_PLUGIN_POLICY_H
 
 #include "plugin/manifest.h"
+#include "plugin/prefs.h"
 #include "plugin/registry.h"
 
 /* Ids that belong to davit: only files of its own plugin directory may use them. */
@@ -16,13 +17,23 @@
 int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
                           const char *path, DavitReport *report);
 
-/* One component. Errors: DAVIT_E_UNSUPPORTED kind-unknown, kind-version, duplicate-id. */
+/* One component. Errors: DAVIT_E_UNSUPPORTED kind-unknown, kind-version, duplicate-id, and
+ * draft unless @allow_draft for a kind whose name ends with -draft. */
 int32_t davit_policy_component(const DavitManifestComponent *component, bool is_builtin,
-                               const char *path, DavitReport *report);
+                               bool allow_draft, const char *path, DavitReport *report);
 
-/* Do DAVIT_PLUGINS_DISABLE and DAVIT_PLUGINS_SELECT (comma-separated globs) leave @id on?
- * If not, a note "disabled" that names the variable. Privileged processes do not look. */
-bool davit_policy_enabled(const char *id, DavitReport *report);
+/* Do plugins.json, DAVIT_PLUGINS_DISABLE and DAVIT_PLUGINS_SELECT (comma-separated globs)
+ * leave @id on? If not, a note "disabled" that names the file or variable. Privileged
+ * processes look at the system's file alone. */
+bool davit_policy_enabled(const char *id, const DavitPrefs *prefs, DavitReport *report);
+
+/* With a lock file: is bundle @id in it? Errors: DAVIT_E_UNSUPPORTED not-in-lock. */
+int32_t davit_policy_lock(const char *id, const char *path, const DavitPrefs *prefs,
+                          DavitReport *report);
+/* Is the file at @path, of bundle @id, the one that the lock file names? Reads all of it.
+ * Errors: DAVIT_E_UNSUPPORTED hash-mismatch; DAVIT_E_IO. */
+int32_t davit_policy_hash(const char *id, const char *path, const DavitPrefs *prefs,
+                          DavitReport *report);
 
 /* Precedence of SemVer 2.0: negative, 0, positive. Text that is no version comes first.
  */

@@ -7,19 +7,21 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "plugin/helper.h"
 #include "plugin/kinds.h"
 #include "plugin/load.h"
 #include "plugin/policy.h"
 #include "plugin/scan.h"
 #include "plugin/shadow.h"
+#include "plugin/trust.h"
 
 /* Loading touches state of the whole process, so one lock serves all registries. */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *davit_state_name(DavitState state)
 {
-    static const char *const names[] = {"ok",      "partial",  "refuses",
-                                        "refused", "shadowed", "disabled"};
+    static const char *const names[] = {"ok",       "partial",  "refuses",    "refused",
+                                        "shadowed", "disabled", "quarantined"};
 
     return names[state];
 }
@@ -35,6 +37,8 @@ static void file_free(void *p)
     g_free(file->load->real);
     g_free(file->load);
     davit_report_free(file->records);
+    json_decref(file->probe);
+    g_free(file->runpath);
     g_ptr_array_unref(file->needed);
     g_ptr_array_unref(file->exports);
     g_ptr_array_unref(file->aliases);
@@ -56,6 +60,7 @@ static void component_free(void *p)
     g_free(c->load->iface);
     g_free(c->load);
     davit_report_free(c->records);
+    g_free(c->conflict);
     g_free(c->id);
     g_free(c->kind_name);
     g_free(c->capability);
@@ -63,18 +68,25 @@ static void component_free(void *p)
     g_free(c);
 }
 
-/* Real paths of the directories that the user trusts by name. */
-static GStrv real_dirs(const char *const *dirs)
+static void add_real(GStrvBuilder *builder, const char *dir)
+{
+    char *real = realpath(dir, NULL);
+
+    if (real)
+        g_strv_builder_add(builder, real);
+    free(real);
+}
+
+/* Real paths of the directories that the user trusts by name, here or in plugins.json. */
+static GStrv real_dirs(const char *const *dirs, const DavitPrefs *prefs)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_autoptr(GPtrArray) more = davit_prefs_list(prefs, "trust");
 
-    for (size_t i = 0; dirs && dirs[i]; i++) {
-        char *real = realpath(dirs[i], NULL);
-
-        if (real)
-            g_strv_builder_add(builder, real);
-        free(real);
-    }
+    for (size_t i = 0; dirs && dirs[i] && !davit_trust_privileged(); i++)
+        add_real(builder, dirs[i]);
+    for (size_t i = 0; i < more->len; i++)
+        add_real(builder, g_ptr_array_index(more, i));
     return g_strv_builder_end(builder);
 }
 
@@ -103,6 +115,8 @@ static int by_candidate_order(const void *pa, const void *pb)
     const DavitComponent *b = *(const DavitComponent *const *)pb;
     const int version = davit_version_compare(a->version, b->version);
 
+    if (a->user_rank != b->user_rank)
+        return a->user_rank > b->user_rank ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
     if (version)
@@ -165,36 +179,88 @@ static void report_empty(const DavitRegistry *registry, DavitReport *report)
                                              "`davit plugin list`"});
 }
 
-DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
-                                   DavitReport *report)
+static DavitRegistry *registry_new(void)
 {
-    static const DavitRegistryOptions usual = {0};
     DavitRegistry *registry = g_new0(DavitRegistry, 1);
-    g_autoptr(GPtrArray) candidates = NULL;
-    g_auto(GStrv) trusted = NULL;
 
-    if (!options)
-        options = &usual;
     registry->dirs = g_ptr_array_new_with_free_func(g_free);
     registry->files = g_ptr_array_new_with_free_func(file_free);
     registry->components = g_ptr_array_new_with_free_func(component_free);
     registry->created = g_ptr_array_new();
     registry->started = g_ptr_array_new();
+    registry->libraries = davit_libraries_new();
     for (size_t i = 0; i < DAVIT_N_KINDS; i++)
         registry->by_kind[i] = g_ptr_array_new();
+    return registry;
+}
 
-    davit_cpu_check(report);
-    trusted = real_dirs(options->trust_dirs);
-    candidates = davit_search(options, registry->dirs, report);
-    for (size_t i = 0; i < candidates->len; i++)
-        davit_scan_file(registry, g_ptr_array_index(candidates, i),
-                        (const char *const *)trusted);
+/* A registry over named paths alone touches nothing else of the user's. */
+static void open_stores(DavitRegistry *registry, const DavitRegistryOptions *options,
+                        DavitReport *report)
+{
+    const bool bare = options->only_paths && !options->builtin_dir;
+
+    registry->helper = options->helper ? *options->helper ? g_strdup(options->helper) : NULL
+                                       : davit_helper_find(options->builtin_dir);
+    registry->step_s = options->helper_step_s ? options->helper_step_s : DAVIT_HELPER_STEP_S;
+    registry->cache =
+        davit_cache_open(!options->cache_dir && bare ? "" : options->cache_dir,
+                         registry->helper);
+    registry->prefs = davit_prefs_open(
+        !options->config_dir && options->only_paths ? "" : options->config_dir, report);
+    registry->allow_draft = options->allow_draft;
+}
+
+static void settle(DavitRegistry *registry)
+{
     davit_shadow(registry);
     for (size_t i = 0; i < registry->files->len; i++)
         settle_file(g_ptr_array_index(registry->files, i));
     index_kinds(registry);
+    for (size_t i = 0; i < DAVIT_N_KINDS; i++)
+        davit_shadow_conflicts(registry->by_kind[i]);
+}
+
+DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
+                                   DavitReport *report)
+{
+    static const DavitRegistryOptions usual = {0};
+    DavitRegistry *registry = registry_new();
+    g_autoptr(GPtrArray) candidates = NULL;
+    g_auto(GStrv) trusted = NULL;
+
+    if (!options)
+        options = &usual;
+    open_stores(registry, options, report);
+    davit_cpu_check(report);
+    trusted = real_dirs(options->trust_dirs, registry->prefs);
+    candidates = davit_search(options, registry->prefs, registry->dirs, report);
+    for (size_t i = 0; i < candidates->len; i++)
+        davit_scan_file(registry, g_ptr_array_index(candidates, i),
+                        (const char *const *)trusted);
+    settle(registry);
     report_named(registry, candidates, report);
     report_empty(registry, report);
+    return registry;
+}
+
+DavitRegistry *davit_registry_single(const char *path, bool is_builtin)
+{
+    DavitRegistry *registry = registry_new();
+    g_autofree char *dir = g_path_get_dirname(path);
+    const char *trusted[] = {dir, NULL}; /* the parent has looked */
+    const DavitCandidate candidate = {.path = (char *)(uintptr_t)path,
+                                      .tier = "option",
+                                      .is_named = true,
+                                      .is_builtin = is_builtin};
+    g_autoptr(DavitReport) ignored = davit_report_new();
+
+    registry->in_helper = true;
+    registry->allow_draft = true;
+    registry->cache = davit_cache_open("", NULL);
+    registry->prefs = davit_prefs_open("", ignored);
+    davit_scan_file(registry, &candidate, trusted);
+    settle(registry);
     return registry;
 }
 
@@ -212,6 +278,10 @@ void davit_registry_free(DavitRegistry *registry)
     g_ptr_array_unref(registry->components);
     g_ptr_array_unref(registry->files);
     g_ptr_array_unref(registry->dirs);
+    davit_cache_free(registry->cache);
+    davit_prefs_free(registry->prefs);
+    davit_libraries_free(registry->libraries);
+    g_free(registry->helper);
     g_free(registry);
 }
 
@@ -248,6 +318,70 @@ DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *i
     return NULL;
 }
 
+/* ---- what the user decides ---- */
+
+int32_t davit_registry_kernel_rank(const DavitRegistry *registry, const char *op,
+                                   const DavitComponent *component, const char *entry)
+{
+    return davit_prefs_kernel_rank(registry->prefs, op, component->id, entry);
+}
+
+const char *davit_registry_cache_path(const DavitRegistry *registry)
+{
+    return davit_cache_path(registry->cache);
+}
+
+const char *davit_registry_config_path(const DavitRegistry *registry)
+{
+    return registry->prefs->user_path;
+}
+
+int32_t davit_registry_disable(DavitRegistry *registry, const char *id, bool disabled,
+                               DavitReport *report)
+{
+    return davit_prefs_set_disabled(registry->prefs, id, disabled, report);
+}
+
+int32_t davit_registry_rank_kernels(DavitRegistry *registry, const char *op,
+                                    json_t *ranks, DavitReport *report)
+{
+    return davit_prefs_set_kernel_ranks(registry->prefs, op, ranks, report);
+}
+
+void davit_registry_forget(DavitRegistry *registry, DavitPluginFile *file)
+{
+    json_decref(file->probe);
+    file->probe = NULL;
+    if (file->load->real)
+        davit_cache_put(registry->cache, file->load->real, &file->load->seen, "probe",
+                        NULL);
+}
+
+int32_t davit_registry_retry(DavitRegistry *registry, DavitPluginFile *file,
+                             DavitReport *report)
+{
+    int32_t status;
+
+    if (!file->load->manifest ||
+        (file->state == DAVIT_STATE_REFUSED && !file->probe)) {
+        davit_report_append(report, file->records);
+        return DAVIT_E_UNSUPPORTED;
+    }
+    if (!registry->helper)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_NOT_FOUND,
+                                    .status = DAVIT_E_IO,
+                                    .stage = "probe-helper",
+                                    .subject = "davit-probe",
+                                    .expected = "the helper program beside libdavit",
+                                    .message = "there is no probe helper to look with",
+                                    .hint = "install davit as a whole"});
+    pthread_mutex_lock(&load_lock);
+    status = davit_helper_probe_again(file, report);
+    pthread_mutex_unlock(&load_lock);
+    return status;
+}
+
 /* Why @c cannot be used: the file's errors, then its own; never nothing. */
 static void explain(const DavitComponent *c, int32_t status, DavitReport *report)
 {
@@ -262,6 +396,8 @@ static void explain(const DavitComponent *c, int32_t status, DavitReport *report
     }
     davit_report_add(report, &(DavitFinding){.code = c->state == DAVIT_STATE_DISABLED
                                                          ? DAVIT_R_DISABLED
+                                                     : c->state == DAVIT_STATE_QUARANTINED
+                                                         ? DAVIT_R_QUARANTINED
                                                      : c->state == DAVIT_STATE_SHADOWED
                                                          ? DAVIT_R_SHADOWED
                                                          : DAVIT_R_START_FAILED,
@@ -291,4 +427,9 @@ int32_t davit_component_use(DavitComponent *component, const void **out_iface,
 DavitProbeFn davit_component_probe(DavitComponent *component)
 {
     return component->load->has_desc ? component->load->desc.probe : NULL;
+}
+
+const char *davit_component_needs(const DavitComponent *component)
+{
+    return component->load->has_desc ? component->load->desc.needs : NULL;
 }

@@ -4,9 +4,9 @@
  * is first used (davit_component_use).
  *
  * Gates: 1 path trust (trust.c), 2 static ELF read (elf.c), 3 manifest (manifest.c), 4
- * policy (policy.c, shadow.c), 5 probe helper (helper.c, empty in this version), 6 load
- * between two snapshots (load.c, process_state.c), 7 entry and validation (validate.c), 8
- * start and create (load.c).
+ * policy (policy.c, prefs.c, needed.c, shadow.c), 5 probe helper (helper.c), 6 load between
+ * two snapshots (load.c, process_state.c), 7 entry and validation (validate.c), 8 start and
+ * create (load.c). cache.c remembers 2, 3 and 5.
  *
  * Threads: open and free on one thread; everything else any thread (loading is locked).
  */
@@ -41,6 +41,7 @@ typedef enum DavitState {
     DAVIT_STATE_REFUSED, /* not loadable here: see records */
     DAVIT_STATE_SHADOWED,
     DAVIT_STATE_DISABLED,
+    DAVIT_STATE_QUARANTINED, /* failed in the probe helper and has not changed since */
 } DavitState;
 const char *davit_state_name(DavitState state);
 
@@ -55,6 +56,13 @@ typedef struct DavitRegistryOptions {
                               * that start with org.davit. */
     bool only_paths; /* look at plugin_paths, and at builtin_dir if it is not NULL (tests)
                       */
+    bool allow_draft; /* --allow-draft: components of kinds that end with -draft */
+    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/davit, with only_paths and without
+                             * builtin_dir nothing; "" = nothing is remembered */
+    const char *config_dir; /* NULL = the usual places, with only_paths none; "" = none */
+    const char *helper;     /* program of gate 5; NULL = beside davit's own plugins; "" =
+                             * none: files are loaded here at first sight */
+    unsigned helper_step_s;  /* seconds for a step in the helper; 0 = DAVIT_HELPER_STEP_S */
 } DavitRegistryOptions;
 
 typedef struct DavitRegistry DavitRegistry;
@@ -62,7 +70,7 @@ typedef struct DavitRegistry DavitRegistry;
 /* One file that was looked at. All fields borrowed from the registry. */
 typedef struct DavitPluginFile {
     char *path; /* absolute */
-    char *tier; /* "option" "env" "user" "local" "builtin" */
+    char *tier; /* "option" "env" "config" "user" "local" "builtin" */
     DavitState state;
     char *bundle_id, *version, *vendor, *license,
         *build_tag; /* from the manifest; NULL if none */
@@ -73,7 +81,12 @@ typedef struct DavitPluginFile {
     GPtrArray *needed;    /* char *: DT_NEEDED names */
     GPtrArray *exports;   /* char *: defined dynamic symbols, the first 256 */
     char *build_id;       /* lower hex; NULL = none */
+    size_t n_exports;     /* all of them; 1 is right */
+    char *runpath;        /* NULL = none */
     GPtrArray *aliases;   /* char *: other paths of the same file (device and inode) */
+    json_t *probe; /* (owned) what the probe helper found, now or in an earlier run:
+                    * {"outcome","stage","who","signal","exit","time","count","ms","output",
+                    * "records","steps"}; NULL = it has not looked. See helper.h */
     struct DavitFileLoad *load; /* what scanning and loading made; private */
 } DavitPluginFile;
 
@@ -87,6 +100,8 @@ typedef struct DavitComponent {
     uint64_t purposes; /* what it can ever serve, less its manifest refusals */
     DavitState state;
     DavitReport *records; /* manifest refusals, shadowing, load errors */
+    int32_t user_rank;    /* from the user's ranks; 0 = none */
+    char *conflict;       /* "1 of 2 for hf=X, before ID"; NULL = nobody else claims it */
     DavitPluginFile *file;
     struct DavitComponentLoad *load; /* what loading made; private */
 } DavitComponent;
@@ -107,9 +122,28 @@ davit_registry_components(const DavitRegistry *registry); /* DavitComponent */
 /* Directories searched, in order. (borrowed, char *) */
 const GPtrArray *davit_registry_dirs(const DavitRegistry *registry);
 
-/* Usable components of @kind in candidate order: priority (high first), version (high
- * first), tier, id. (borrowed, DavitComponent) */
+/* Usable components of @kind in candidate order: the user's rank (high first), priority (high
+ * first), version (high first), tier, id. (borrowed, DavitComponent) */
 const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind kind);
+/* The user's rank of a kernel entry for @op, above every score; 0 = none. */
+int32_t davit_registry_kernel_rank(const DavitRegistry *registry, const char *op,
+                                   const DavitComponent *component, const char *entry);
+/* (borrowed) the cache file, NULL if nothing is remembered. */
+const char *davit_registry_cache_path(const DavitRegistry *registry);
+/* Run the probe helper on @file, whatever is remembered, and remember the result.
+ * Returns: what it answered; DAVIT_E_USAGE with a record if the file did not get so far. */
+int32_t davit_registry_retry(DavitRegistry *registry, DavitPluginFile *file,
+                             DavitReport *report);
+/* Forget what the helper found about @file. */
+void davit_registry_forget(DavitRegistry *registry, DavitPluginFile *file);
+/* The user's list of disabled ids; see prefs.h. */
+int32_t davit_registry_disable(DavitRegistry *registry, const char *id, bool disabled,
+                               DavitReport *report);
+/* The user's ranks for @op, {"component:entry": rank}; @ranks is taken over. */
+int32_t davit_registry_rank_kernels(DavitRegistry *registry, const char *op,
+                                    json_t *ranks, DavitReport *report);
+/* (borrowed) the user's own plugins.json, NULL if there is none for this process. */
+const char *davit_registry_config_path(const DavitRegistry *registry);
 /* NULL if there is no such id among usable components. */
 DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *id);
 
@@ -124,6 +158,9 @@ int32_t davit_component_use(DavitComponent *component, const void **out_iface,
 typedef int32_t (*DavitProbeFn)(const davit_probe_in *in, davit_verdict *out,
                                 const davit_sink *sink);
 DavitProbeFn davit_component_probe(DavitComponent *component);
+
+/* (borrowed) needs of the descriptor, after use; NULL = none. */
+const char *davit_component_needs(const DavitComponent *component);
 
 /* Does "key=a|b|c" of @capability list @value? Exact, case-sensitive. */
 bool davit_capability_has(const char *capability, const char *key, const char *value);

@@ -7,11 +7,21 @@
 
 #include <sys/stat.h>
 
+#include "plugin/cache.h"
 #include "plugin/manifest.h"
+#include "plugin/needed.h"
+#include "plugin/prefs.h"
 #include "plugin/registry.h"
 #include "plugin/search.h"
 
 struct DavitRegistry {
+    bool in_helper; /* this process is the probe helper */
+    bool allow_draft;
+    char *helper;      /* program, NULL = none */
+    unsigned step_s;   /* seconds for a step of it */
+    DavitCache *cache; /* never NULL */
+    DavitPrefs *prefs; /* never NULL */
+    DavitLibraries *libraries;
     GPtrArray *dirs;                   /* char * */
     GPtrArray *files;                  /* DavitPluginFile, owned */
     GPtrArray *components;             /* DavitComponent, owned */
@@ -46,6 +56,10 @@ typedef struct DavitComponentLoad {
     void *self; /* the plugin's instance */
 } DavitComponentLoad;
 
+/* (owned) A registry of one file that was named, without search path, cache and helper: for
+ * the helper itself. */
+DavitRegistry *davit_registry_single(const char *path, bool is_builtin);
+
 /* OK, PARTIAL and REFUSES take part in selection. */
 static inline bool davit_component_usable(const DavitComponent *component)
 {
@@ -53,5 +67,9 @@ static inline bool davit_component_usable(const DavitComponent *component)
            component->state == DAVIT_STATE_PARTIAL ||
            component->state == DAVIT_STATE_REFUSES;
 }
+
+/* (owned) A registry of one file that was named, without search path, cache and helper: for
+ * the helper itself. */
+DavitRegistry *davit_registry_single(const char *path, bool is_builtin);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "plugin/elf.h"
+#include "plugin/elf_json.h"
+#include "plugin/helper.h"
 #include "plugin/kinds.h"
 #include "plugin/policy.h"
 #include "plugin/trust.h"
@@ -105,6 +107,7 @@ static void add_component(DavitRegistry *registry, DavitPluginFile *file,
     c->kind_major = m->kind_major;
     c->kind_minor = m->kind_minor;
     c->priority = m->priority;
+    c->user_rank = davit_prefs_rank(registry->prefs, m->id);
     c->purposes = m->purposes;
     c->state = DAVIT_STATE_OK;
     c->records = davit_report_new();
@@ -115,10 +118,13 @@ static void add_component(DavitRegistry *registry, DavitPluginFile *file,
     g_ptr_array_add(file->load->components, c);
 
     take_refusals(c, m);
-    if (!davit_policy_enabled(c->id, c->records))
+    if (!davit_policy_enabled(c->id, registry->prefs, c->records) ||
+        (file->bundle_id && strcmp(file->bundle_id, c->id) != 0 &&
+         !davit_policy_enabled(file->bundle_id, registry->prefs, c->records)))
         c->state = DAVIT_STATE_DISABLED;
     else if (file->state == DAVIT_STATE_REFUSED ||
-             davit_policy_component(m, file->load->is_builtin, file->path, c->records) ||
+             davit_policy_component(m, file->load->is_builtin, registry->allow_draft,
+                                    file->path, c->records) ||
              (is_twice(file->load->manifest, m) && refuse_twice(c, file->path)))
         c->state = DAVIT_STATE_REFUSED;
 }
@@ -145,6 +151,8 @@ static void keep_facts(DavitPluginFile *file, DavitElf *elf)
     g_ptr_array_unref(file->exports);
     file->needed = g_ptr_array_ref(elf->needed);
     file->exports = g_ptr_array_ref(elf->exports);
+    file->n_exports = elf->n_exports;
+    file->runpath = g_strdup(elf->runpath);
     file->build_id = g_strdup(elf->build_id);
 }
 
@@ -187,35 +195,61 @@ static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf,
     return davit_manifest_read(elf->notes, file->path, file->records);
 }
 
-/* Gates 2 to 4. The mapping ends here: nothing kept points into it. */
-static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_named)
+/* Gates 3 and 4 on what gate 2 found. Nothing kept points into @elf's texts. */
+static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf *elf,
+                       bool is_named)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GMappedFile) map = g_mapped_file_new(file->load->real, FALSE, &error);
-    g_autoptr(DavitElf) elf = NULL;
+    const bool is_builtin = file->load->is_builtin;
     DavitManifest *m;
     int32_t status;
 
-    if (!map) {
-        refuse_file(file, DAVIT_R_IO_FAILED, NULL, error->message, NULL, NULL);
-        return;
-    }
-    elf = davit_elf_read((const uint8_t *)g_mapped_file_get_contents(map),
-                         g_mapped_file_get_length(map), file->path, file->records);
-    if (!elf)
-        return;
     keep_facts(file, elf);
     m = read_manifest(file, elf, is_named);
     if (!m)
         return;
     keep_manifest(file, m);
     status = davit_elf_check(elf, file->path, file->records);
-    status = MIN(status,
-                 davit_policy_file(m, file->load->is_builtin, file->path, file->records));
+    status = MIN(status, davit_policy_file(m, is_builtin, file->path, file->records));
+    status = MIN(status, davit_needed_check(registry->libraries, elf->needed, elf->runpath,
+                                            file->path, file->records));
+    if (!is_builtin)
+        status = MIN(status, davit_policy_lock(m->id, file->path, registry->prefs,
+                                               file->records));
     if (status == DAVIT_OK)
         file->state = DAVIT_STATE_OK;
     for (size_t i = 0; i < m->components->len; i++)
         add_component(registry, file, g_ptr_array_index(m->components, i));
+    davit_helper_recall(file);
+}
+
+/* Gate 2 from the cache, else from the file. */
+static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_named)
+{
+    DavitFileLoad *load = file->load;
+    const json_t *known = davit_cache_get(registry->cache, load->real, &load->seen, "elf");
+    g_autoptr(DavitElf) elf = known ? davit_elf_from_json(known) : NULL;
+    g_autoptr(GMappedFile) map = NULL;
+    g_autoptr(GError) error = NULL;
+    json_t *json;
+
+    if (elf) {
+        judge_file(registry, file, elf, is_named);
+        return;
+    }
+    map = g_mapped_file_new(load->real, FALSE, &error);
+    if (!map) {
+        refuse_file(file, DAVIT_R_IO_FAILED, "a file that can be read", error->message,
+                    NULL, "make it readable, or remove it");
+        return;
+    }
+    elf = davit_elf_read((const uint8_t *)g_mapped_file_get_contents(map),
+                         g_mapped_file_get_length(map), file->path, file->records);
+    if (!elf)
+        return;
+    json = davit_elf_to_json(elf);
+    judge_file(registry, file, elf, is_named);
+    if (json)
+        davit_cache_put(registry->cache, load->real, &load->seen, "elf", json);
 }
 
 void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,

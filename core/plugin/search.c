@@ -12,8 +12,9 @@
 #define PLUGIN_DIR  "davit/plugins-1" /* the ABI major is in the name */
 #define MAX_ENTRIES 4096              /* .so files of one directory */
 
-enum { RANK_OPTION, RANK_ENV, RANK_USER, RANK_LOCAL, RANK_BUILTIN };
-static const char *const tier_names[] = {"option", "env", "user", "local", "builtin"};
+enum { RANK_OPTION, RANK_ENV, RANK_CONFIG, RANK_USER, RANK_LOCAL, RANK_BUILTIN };
+static const char *const tier_names[] = {"option", "env",   "config",
+                                         "user",   "local", "builtin"};
 
 typedef struct Search {
     GPtrArray *found; /* DavitCandidate */
@@ -53,7 +54,8 @@ static void complain(Search *search, DavitSeverity severity, uint32_t code,
                         .subject = subject,
                         .expected = expected,
                         .found = found,
-                        .message = message});
+                        .message = message,
+                        .hint = "`davit plugin list` shows where davit looks"});
 }
 
 /* ---- files ---- */
@@ -158,6 +160,26 @@ static void search_env(Search *search)
     }
 }
 
+/* plugin_path of the user's and the system's plugins.json. */
+static void search_config(Search *search, const DavitPrefs *prefs)
+{
+    g_autoptr(GPtrArray) list = davit_prefs_list(prefs, "plugin_path");
+
+    for (size_t i = 0; i < list->len; i++) {
+        const char *dir = g_ptr_array_index(list, i);
+
+        if (dir[0] != '/')
+            complain(search, DAVIT_ERROR, DAVIT_R_USAGE, "plugin_path of plugins.json",
+                     "absolute directories",
+                     davit_report_text(search->report, "\"%s\"", dir),
+                     "an empty or relative part would mean the current directory");
+        else if (!add_dir(search, dir, RANK_CONFIG))
+            complain(search, DAVIT_WARNING, DAVIT_R_NOT_FOUND, dir,
+                     "a readable directory", NULL,
+                     "a part of plugin_path cannot be read");
+    }
+}
+
 /* A usual place, unless it is davit's own directory: that comes last, under its own name.
  */
 static void search_usual(Search *search, const char *dir, int rank)
@@ -195,8 +217,8 @@ static char *find_builtin(void)
     return g_build_filename(dir, PLUGIN_DIR, NULL);
 }
 
-GPtrArray *davit_search(const DavitRegistryOptions *options, GPtrArray *dirs,
-                        DavitReport *report)
+GPtrArray *davit_search(const DavitRegistryOptions *options, const DavitPrefs *prefs,
+                        GPtrArray *dirs, DavitReport *report)
 {
     const bool privileged = davit_trust_privileged();
     Search search = {.dirs = dirs, .report = report};
@@ -217,10 +239,11 @@ GPtrArray *davit_search(const DavitRegistryOptions *options, GPtrArray *dirs,
         complain(&search, DAVIT_WARNING, DAVIT_R_DISABLED, "--plugin-path", NULL, NULL,
                  "ignored: the process runs with more rights than its user");
     if (!options->only_paths) {
-        if (!privileged) {
+        if (!privileged)
             search_env(&search);
+        search_config(&search, prefs);
+        if (!privileged)
             search_user(&search);
-        }
         search_usual(&search, "/usr/local/lib/" PLUGIN_DIR, RANK_LOCAL);
     }
     if (builtin && !add_dir(&search, builtin, RANK_BUILTIN))

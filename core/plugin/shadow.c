@@ -13,7 +13,10 @@ static void shadow_component(DavitComponent *loser, const char *by, const char *
                         .stage = "policy",
                         .subject = loser->id,
                         .found = davit_report_text(loser->records, "%s (%s)", by, why),
-                        .message = "another file provides this component"});
+                        .expected = "one file for an id",
+                        .message = "another file provides this component",
+                        .hint = "`davit plugin disable` the other's id, or remove the file "
+                                "that is not wanted"});
 }
 
 /* ---- copies of one build ---- */
@@ -89,6 +92,66 @@ static void shadow_ids(DavitRegistry *registry)
         if (before)
             shadow_component(before, c->file->path, "higher version");
         g_hash_table_replace(winners, c->id, c);
+    }
+}
+
+/* ---- equal claims ---- */
+
+/* Keys of a capability whose values only one component of the kind should claim. */
+static const char *const claim_keys[DAVIT_N_KINDS][3] = {
+    [DAVIT_KIND_ID_FORMAT] = {"magic", "ext"},
+    [DAVIT_KIND_ID_ARCH] = {"hf", "gguf"},
+    [DAVIT_KIND_ID_QUANT] = {"layout", "method"},
+    [DAVIT_KIND_ID_TOKENIZER] = {"family", "shape"},
+};
+
+/* (owned) "hf=X" that both capabilities hold, or NULL. */
+static char *common_claim(const DavitComponent *a, const DavitComponent *b)
+{
+    for (size_t k = 0; k < 3 && claim_keys[a->kind][k]; k++) {
+        const char *key = claim_keys[a->kind][k];
+        g_autofree char *values = davit_build_fact(a->capability, key);
+        g_auto(GStrv) parts = g_strsplit(values ? values : "", "|", -1);
+
+        for (size_t i = 0; parts[i]; i++) {
+            if (*parts[i] && davit_capability_has(b->capability, key, parts[i]))
+                return g_strdup_printf("%s=%s", key, parts[i]);
+        }
+    }
+    return NULL;
+}
+
+static void note_conflict(DavitComponent *c, size_t place, size_t n, const char *claim,
+                          const char *other)
+{
+    g_free(c->conflict);
+    c->conflict = g_strdup_printf("%zu of %zu for %s, %s %s", place, n, claim,
+                                  place == 1 ? "before" : "after", other);
+}
+
+void davit_shadow_conflicts(const GPtrArray *components)
+{
+    for (size_t i = 0; i < components->len; i++) {
+        DavitComponent *c = g_ptr_array_index(components, i);
+        g_autofree char *claim = NULL;
+        const char *other = NULL;
+        size_t place = 1, n = 1;
+
+        for (size_t j = 0; j < components->len; j++) {
+            const DavitComponent *rival = g_ptr_array_index(components, j);
+            g_autofree char *common = i == j ? NULL : common_claim(c, rival);
+
+            if (!common)
+                continue;
+            n++;
+            place += j < i;
+            if (!other || j < i)
+                other = rival->id;
+            if (!claim)
+                claim = g_steal_pointer(&common);
+        }
+        if (n > 1)
+            note_conflict(c, place, n, claim, other);
     }
 }
 

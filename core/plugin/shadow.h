@@ -11,4 +11,8 @@
  * ids (earlier tier, higher version, earlier file). */
 void davit_shadow(DavitRegistry *registry);
 
+/* Note with each of @components (DavitComponent of one kind, in candidate order) whether
+ * another claims the same thing. */
+void davit_shadow_conflicts(const GPtrArray *components);
+
 #endif

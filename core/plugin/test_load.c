@@ -35,7 +35,6 @@ static void broken_plugins_are_refused_by_code(void)
     } cases[] = {
         {"undef", "undefined-symbol", "dlopen", "nobody_has_this"},
         {"undef_core", "undefined-symbol", "dlopen", "davit_tensor_find"},
-        {"missing_dep", "missing-dep", "dlopen", "libghost.so"},
         {"entry_null", "no-reason", "entry", NULL},
         {"entry_refuse", "driver-missing", "entry", "libtoy-driver.so"},
         {"bad_magic", "bad-magic", "validate", "bundle: magic"},

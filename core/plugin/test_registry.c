@@ -24,6 +24,8 @@ static void files_are_refused_by_code(void)
         {"runpath_relative", "bad-runpath", "file"},
         {"runpath_empty", "bad-runpath", "file"},
         {"tls2k", "static-tls", "file"},
+        {"textrel", "text-relocations", "file"},
+        {"missing_dep", "missing-dep", "policy"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -58,6 +60,8 @@ static void components_are_judged_alone(void)
         {"padded", "org.example.padded", "ok", NULL},
         {"future_kind", "org.example.future.vision", "refused", "kind-unknown"},
         {"future_kind", "org.example.future.format", "ok", NULL},
+        {"draft_kind", "org.example.draft.vision", "refused", "draft"},
+        {"draft_kind", "org.example.draft.format", "ok", NULL},
         {"kind_version", "org.example.kv.newer", "refused", "kind-version"},
         {"kind_version", "org.example.kv.older", "refused", "kind-version"},
         {"kind_version", "org.example.kv.format", "ok", NULL},

@@ -14,7 +14,7 @@ static void judge(const DavitManifest *m, DavitReport *report)
     for (size_t i = 0; i < m->components->len; i++) {
         const DavitManifestComponent *c = g_ptr_array_index(m->components, i);
 
-        davit_policy_component(c, false, "fuzz.so", report);
+        davit_policy_component(c, false, false, "fuzz.so", report);
         davit_capability_has(c->capability, "hf", "LlamaForCausalLM");
     }
 }

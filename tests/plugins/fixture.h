@@ -108,6 +108,21 @@ static inline DavitRegistry *registry_over(const char *path, DavitReport *report
         &(DavitRegistryOptions){.plugin_paths = paths, .only_paths = true}, report);
 }
 
+#ifdef DAVIT_HELPER
+/* The same with the probe helper and a cache in directory @cache ("" = none). */
+static inline DavitRegistry *registry_probing(const char *path, const char *cache,
+                                              DavitReport *report)
+{
+    const char *paths[] = {path, NULL};
+
+    return davit_registry_open(&(DavitRegistryOptions){.plugin_paths = paths,
+                                                       .only_paths = true,
+                                                       .helper = DAVIT_HELPER,
+                                                       .cache_dir = cache},
+                               report);
+}
+#endif
+
 /* (borrowed) the component @id in whatever state, or NULL. */
 static inline DavitComponent *any_component(const DavitRegistry *registry, const char *id)
 {

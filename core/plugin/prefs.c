@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The user's and the system's plugins.json. */
+#include "plugin/prefs.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/trust.h"
+
+#define FILE_NAME   "plugins.json"
+#define LOCK_NAME   "plugins.lock"
+#define SYSTEM_FILE "/etc/davit/" FILE_NAME
+#define MAX_BYTES   (1024 * 1024)
+
+static int32_t bad(DavitReport *report, const char *path, const char *subject,
+                   const char *expected, const char *found)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
+                                .status = DAVIT_E_USAGE,
+                                .stage = "search",
+                                .subject = subject,
+                                .expected = expected,
+                                .found = found,
+                                .message = davit_report_text(
+                                    report, "%s is not what davit reads there", path),
+                                .hint = "mend the file, or remove it"});
+}
+
+/* (owned) the object in @path; NULL if there is no file, or after a record. */
+static json_t *read_object(const char *path, DavitReport *report)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    json_error_t where;
+    size_t len = 0;
+    json_t *doc;
+
+    if (!g_file_get_contents(path, &text, &len, &error)) {
+        if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT) &&
+            !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOTDIR))
+            bad(report, path, path, "a file that can be read", error->message);
+        return NULL;
+    }
+    doc = len <= MAX_BYTES ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &where) : NULL;
+    if (json_is_object(doc))
+        return doc;
+    bad(report, path, path, "one JSON object of at most 1 MiB",
+        doc || len > MAX_BYTES
+            ? NULL
+            : davit_report_text(report, "line %d: %s", where.line, where.text));
+    json_decref(doc);
+    return NULL;
+}
+
+/* ---- types ---- */
+
+static bool is_strings(const json_t *value)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(value, i, item)
+    {
+        if (!json_is_string(item))
+            return false;
+    }
+    return json_is_array(value);
+}
+
+static bool is_numbers(const json_t *value)
+{
+    const char *name;
+    json_t *item;
+
+    json_object_foreach((json_t *)(uintptr_t)value, name, item)
+    {
+        if (!json_is_integer(item) || json_integer_value(item) < -1000000 ||
+            json_integer_value(item) > 1000000)
+            return false;
+    }
+    return json_is_object(value);
+}
+
+static bool is_tables(const json_t *value)
+{
+    const char *name;
+    json_t *item;
+
+    json_object_foreach((json_t *)(uintptr_t)value, name, item)
+    {
+        if (!is_numbers(item))
+            return false;
+    }
+    return json_is_object(value);
+}
+
+static void check(const json_t *doc, const char *path, DavitReport *report)
+{
+    static const struct {
+        const char *key, *expected;
+        bool (*is_fit)(const json_t *value);
+    } keys[] = {{"disabled", "an array of id globs", is_strings},
+                {"plugin_path", "an array of absolute directories", is_strings},
+                {"trust", "an array of absolute directories", is_strings},
+                {"ranks", "an object of id: whole number", is_numbers},
+                {"kernel_ranks", "an object of op: {entry: whole number}", is_tables}};
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)doc, name, value)
+    {
+        size_t i = 0;
+
+        while (i < G_N_ELEMENTS(keys) && strcmp(keys[i].key, name) != 0)
+            i++;
+        if (i == G_N_ELEMENTS(keys))
+            bad(report, path, name,
+                "disabled, ranks, plugin_path, trust or kernel_ranks", "another key");
+        else if (!keys[i].is_fit(value))
+            bad(report, path, name, keys[i].expected, "something else");
+    }
+}
+
+DavitPrefs *davit_prefs_open(const char *dir, DavitReport *report)
+{
+    DavitPrefs *prefs = g_new0(DavitPrefs, 1);
+
+    if (dir && !*dir)
+        return prefs;
+    if (!dir)
+        prefs->system = read_object(SYSTEM_FILE, report);
+    if (!davit_trust_privileged()) {
+        g_autofree char *usual = g_build_filename(g_get_user_config_dir(), "davit", NULL);
+
+        prefs->user_path = g_build_filename(dir ? dir : usual, FILE_NAME, NULL);
+        prefs->user = read_object(prefs->user_path, report);
+        prefs->lock_path = g_build_filename(dir ? dir : usual, LOCK_NAME, NULL);
+        prefs->lock = read_object(prefs->lock_path, report);
+    }
+    if (prefs->system)
+        check(prefs->system, SYSTEM_FILE, report);
+    if (prefs->user)
+        check(prefs->user, prefs->user_path, report);
+    return prefs;
+}
+
+void davit_prefs_free(DavitPrefs *prefs)
+{
+    if (!prefs)
+        return;
+    json_decref(prefs->system);
+    json_decref(prefs->user);
+    json_decref(prefs->lock);
+    g_free(prefs->user_path);
+    g_free(prefs->lock_path);
+    g_free(prefs);
+}
+
+/* ---- answers ---- */
+
+static const char *disabled_by(const json_t *doc, const char *id)
+{
+    size_t i;
+    json_t *glob;
+
+    json_array_foreach(json_object_get(doc, "disabled"), i, glob)
+    {
+        const char *text = json_string_value(glob);
+
+        if (text && fnmatch(text, id, 0) == 0)
+            return text;
+    }
+    return NULL;
+}
+
+const char *davit_prefs_disabled(const DavitPrefs *prefs, const char *id,
+                                 const char **out_path)
+{
+    const char *glob = disabled_by(prefs->user, id);
+
+    *out_path = prefs->user_path;
+    if (glob)
+        return glob;
+    *out_path = SYSTEM_FILE;
+    return disabled_by(prefs->system, id);
+}
+
+int32_t davit_prefs_rank(const DavitPrefs *prefs, const char *id)
+{
+    json_t *rank = json_object_get(json_object_get(prefs->user, "ranks"), id);
+
+    if (!rank)
+        rank = json_object_get(json_object_get(prefs->system, "ranks"), id);
+    return (int32_t)json_integer_value(rank);
+}
+
+int32_t davit_prefs_kernel_rank(const DavitPrefs *prefs, const char *op, const char *id,
+                                const char *entry)
+{
+    g_autofree char *name = NULL;
+    const json_t *tables[] = {json_object_get(prefs->user, "kernel_ranks"),
+                              json_object_get(prefs->system, "kernel_ranks")};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        const json_t *table = json_object_get(tables[i], op);
+        const json_t *rank;
+
+        if (!table)
+            continue;
+        if (!name)
+            name = g_strdup_printf("%s:%s", id, entry);
+        rank = json_object_get(table, name);
+        if (rank)
+            return (int32_t)json_integer_value(rank);
+    }
+    return 0;
+}
+
+GPtrArray *davit_prefs_list(const DavitPrefs *prefs, const char *key)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    const json_t *docs[] = {prefs->user, prefs->system};
+
+    for (size_t d = 0; d < G_N_ELEMENTS(docs); d++) {
+        size_t i;
+        json_t *text;
+
+        json_array_foreach(json_object_get(docs[d], key), i, text)
+        {
+            if (json_is_string(text))
+                g_ptr_array_add(list, g_strdup(json_string_value(text)));
+        }
+    }
+    return list;
+}
+
+const char *davit_prefs_lock(const DavitPrefs *prefs, const char *id)
+{
+    const char *sum = json_string_value(json_object_get(prefs->lock, id));
+
+    if (!prefs->lock)
+        return NULL;
+    return sum ? sum : "";
+}
+
+/* ---- changing ---- */
+
+static int32_t write_user(DavitPrefs *prefs, DavitReport *report)
+{
+    g_autofree char *dir = g_path_get_dirname(prefs->user_path);
+    g_autoptr(GError) error = NULL;
+    char *text = json_dumps(prefs->user, JSON_INDENT(2) | JSON_SORT_KEYS);
+    g_autofree char *whole = g_strconcat(text ? text : "{}", "\n", NULL);
+
+    free(text);
+    g_mkdir_with_parents(dir, 0700);
+    if (g_file_set_contents_full(prefs->user_path, whole, -1, G_FILE_SET_CONTENTS_CONSISTENT,
+                                 0644, &error))
+        return DAVIT_OK;
+    return davit_report_add(report,
+                            &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                            .status = DAVIT_E_IO,
+                                            .stage = "write",
+                                            .subject = prefs->user_path,
+                                            .expected = "a file that can be written",
+                                            .found = error->message,
+                                            .message = "the list could not be written",
+                                            .hint = "check the directory, or set "
+                                                    "XDG_CONFIG_HOME"});
+}
+
+/* The user's object, made if there is none; NULL after a record. */
+static json_t *user_object(DavitPrefs *prefs, DavitReport *report)
+{
+    if (!prefs->user_path) {
+        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                                 .status = DAVIT_E_USAGE,
+                                                 .stage = "options",
+                                                 .subject = FILE_NAME,
+                                                 .message = "a privileged process keeps "
+                                                            "no list of its user's",
+                                                 .hint = "run davit as the user"});
+        return NULL;
+    }
+    if (!prefs->user)
+        prefs->user = json_object();
+    return prefs->user;
+}
+
+static int32_t held_elsewhere(DavitReport *report, const char *id, const char *glob,
+                              const char *path)
+{
+    return davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_DISABLED,
+                        .status = DAVIT_E_USAGE,
+                        .stage = "options",
+                        .subject = id,
+                        .expected = "the id itself in your own list",
+                        .found = davit_report_text(report, "\"%s\" in %s", glob, path),
+                        .message = "it stays disabled by another entry",
+                        .hint = "take that entry out with an editor"});
+}
+
+int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disabled,
+                                 DavitReport *report)
+{
+    json_t *user = user_object(prefs, report);
+    json_t *old = json_object_get(user, "disabled");
+    json_t *list = json_array();
+    const char *glob, *path;
+    size_t i;
+    json_t *item;
+
+    if (!user) {
+        json_decref(list);
+        return DAVIT_E_USAGE;
+    }
+    json_array_foreach(old, i, item)
+    {
+        if (g_strcmp0(json_string_value(item), id) != 0)
+            json_array_append(list, item);
+    }
+    if (disabled)
+        json_array_append_new(list, json_string(id));
+    json_object_set_new(user, "disabled", list);
+    if (write_user(prefs, report))
+        return DAVIT_E_IO;
+    glob = disabled ? NULL : davit_prefs_disabled(prefs, id, &path);
+    return glob ? held_elsewhere(report, id, glob, path) : DAVIT_OK;
+}
+
+int32_t davit_prefs_set_kernel_ranks(DavitPrefs *prefs, const char *op, json_t *ranks,
+                                     DavitReport *report)
+{
+    json_t *user = user_object(prefs, report);
+    json_t *tables = json_object_get(user, "kernel_ranks");
+
+    if (!user) {
+        json_decref(ranks);
+        return DAVIT_E_USAGE;
+    }
+    if (!json_is_object(tables)) {
+        tables = json_object();
+        json_object_set_new(user, "kernel_ranks", tables);
+    }
+    json_object_set_new(tables, op, ranks);
+    return write_user(prefs, report);
+}
