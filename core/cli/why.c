@@ -1,110 +1,316 @@
 /* SPDX-License-Identifier: Apache-2.0
- * davit why: every plugin asked about a model, what it said, and who was chosen. */
+ * davit why: every plugin asked about a model, what it said, and who was chosen. Each part is
+ * asked even if one before it failed: an unknown architecture says nothing about the
+ * tokenizer. */
 #include <stdio.h>
 #include <string.h>
 
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/plugin_show.h"
 #include "config/config.h"
 #include "engine/private.h"
 #include "plan/plan.h"
 
-static const char *const examples[] = {"davit why model/", "who takes this model, and why not others",
-                                       NULL};
+static const char *const examples[] = {
+    "davit why model/", "who takes this model, and why not others",
+    "davit why model/ -v", "one line for each plugin that declines, too", NULL};
 
-static void say(DavitCall *call, const char *kind, const char *who, const char *verdict,
-                const char *subject, const char *text)
+/* Those that decline for one reason share a line. */
+typedef struct Declined {
+    GString *who;
+    char *reason;
+} Declined;
+
+typedef struct Why {
+    DavitCall *call;
+    DavitRegistry *registry;
+    const char *kind;    /* whose lines are printed now */
+    GPtrArray *declined; /* Declined */
+} Why;
+
+static void declined_free(void *p)
 {
-    json_t *asked = json_object_get(call->doc, "asked");
-    json_array_append_new(asked, json_pack("{s:s, s:o, s:s, s:o, s:o}", "kind", kind, "who",
-                                           davit_json_text(who ? who : "core"), "verdict", verdict,
-                                           "subject", davit_json_text(subject ? subject : ""),
-                                           "message", davit_json_text(text ? text : "")));
-    if (!call->json)
-        printf("%-9s  %-34s  %-8s  %s%s%s\n", kind, who ? who : "core", verdict,
-               subject ? davit_shown(subject) : "", subject && text && *text ? ": " : "", text ? text : "");
+    Declined *d = p;
+    g_string_free(d->who, TRUE);
+    g_free(d->reason);
+    g_free(d);
 }
 
-static const char *verdict_word(const DavitAsked *a)
+static void print_line(const char *verdict, const char *who, const char *subject,
+                       const char *text)
 {
-    return a->chosen                         ? "chosen"
-           : a->verdict == DAVIT_ACCEPT      ? "accepts"
-           : a->verdict == DAVIT_REFUSE      ? "refuses"
-                                             : "declines";
+    printf("  %-11s  %s%s%s%s%s\n", verdict, davit_shown(who), subject ? "  " : "",
+           subject ? davit_shown(subject) : "", text && *text ? ": " : "", text ? text : "");
 }
 
-static void why_format(DavitCall *call, DavitRegistry *registry)
+static void add_declined(Why *why, const char *who, const char *reason)
 {
-    g_autoptr(DavitReport) aside = davit_report_new();
-    g_autoptr(GPtrArray) asked =
-        davit_checkpoint_ask(registry, call->args[0], DAVIT_INSPECT, aside);
-    for (guint i = 0; asked && i < asked->len; i++) {
-        const DavitAsked *a = g_ptr_array_index(asked, i);
-        g_autofree char *text = davit_report_count(a->records)
-                                    ? davit_record_sentence(davit_report_get(a->records, 0))
-                                    : g_strdup("");
-        say(call, "format", a->who, verdict_word(a), a->subject, text);
+    for (guint i = 0; i < why->declined->len; i++) {
+        Declined *d = g_ptr_array_index(why->declined, i);
+        if (strcmp(d->reason, reason) == 0) {
+            g_string_append_printf(d->who, ", %s", who);
+            return;
+        }
     }
+    Declined *d = g_new0(Declined, 1);
+    d->who = g_string_new(who);
+    d->reason = g_strdup(reason);
+    g_ptr_array_add(why->declined, d);
 }
 
-static void say_records(DavitCall *call, const char *kind, const DavitReport *report)
+/* @score < 0 = none. */
+static void say(Why *why, const char *who, const char *verdict, int score, const char *subject,
+                const char *text)
+{
+    json_t *row = json_pack("{s:s, s:o, s:s, s:o, s:o}", "kind", why->kind, "who",
+                            davit_json_text(who ? who : "core"), "verdict", verdict, "subject",
+                            davit_json_text(subject ? subject : ""), "message",
+                            davit_json_text(text ? text : ""));
+    json_object_set_new(row, "score", score < 0 ? json_null() : json_integer(score));
+    json_array_append_new(json_object_get(why->call->doc, "asked"), row);
+    if (why->call->json)
+        return;
+    if (strcmp(verdict, "declines") == 0 && !why->call->verbose) {
+        add_declined(why, who ? who : "core", text ? text : "");
+        return;
+    }
+    g_autofree char *scored =
+        score < 0 ? g_strdup(text ? text : "")
+                  : g_strdup_printf("score %d%s%s", score, text && *text ? ", " : "",
+                                    text ? text : "");
+    print_line(verdict, who ? who : "core", subject, scored);
+}
+
+static void begin(Why *why, const char *kind)
+{
+    why->kind = kind;
+    if (!why->call->json)
+        printf("%s\n", kind);
+}
+
+/* Components of the kind that cannot be asked at all, and the lines of those that declined. */
+static void end(Why *why, DavitKind kind)
+{
+    const GPtrArray *all = davit_registry_components(why->registry);
+    for (guint i = 0; i < all->len; i++) {
+        const DavitComponent *c = g_ptr_array_index(all, i);
+        if (!c->known_kind || c->kind != kind || c->state == DAVIT_STATE_OK ||
+            c->state == DAVIT_STATE_PARTIAL || c->state == DAVIT_STATE_REFUSES)
+            continue;
+        g_autofree char *note = davit_show_note(davit_show_reason(c), 300);
+        say(why, c->id, davit_state_name(c->state), -1, NULL, note);
+    }
+    for (guint i = 0; i < why->declined->len; i++) {
+        const Declined *d = g_ptr_array_index(why->declined, i);
+        print_line("declines", d->who->str, NULL, d->reason);
+    }
+    g_ptr_array_set_size(why->declined, 0);
+}
+
+static void say_records(Why *why, const DavitReport *report)
 {
     for (size_t i = 0; i < davit_report_count(report); i++) {
         const DavitRecord *r = davit_report_get(report, i);
         g_autofree char *text = davit_record_sentence(r);
-        say(call, kind, r->who, r->severity == DAVIT_ERROR ? "refuses" : "says", NULL, text);
+        if (r->severity != DAVIT_NOTE)
+            say(why, r->who, r->severity == DAVIT_ERROR ? "refuses" : "warns", -1, NULL, text);
     }
 }
 
-static void why_plan(DavitCall *call, DavitRegistry *registry, const DavitCheckpoint *c,
-                     const DavitSettings *settings)
+/* ---- formats ---- */
+
+static const char *verdict_word(const DavitAsked *a)
 {
-    g_autoptr(DavitReport) archs = davit_report_new();
-    davit_plan_explain_archs(registry, settings, archs);
-    say_records(call, "arch", archs);
-    const DavitPlanOptions options = {.purposes = DAVIT_RUN};
-    g_autoptr(DavitPlan) plan = davit_plan_make(registry, c, settings, &options, call->report);
-    if (!plan)
-        return;
-    say(call, "arch", plan->arch->id, "chosen", NULL, "");
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < plan->n_modules; i++)
-        if (plan->modules[i].quant &&
-            g_hash_table_add(seen, (gpointer)(uintptr_t)plan->modules[i].desc.layout))
-            say(call, "quant", plan->modules[i].quant->id, "chosen", plan->modules[i].desc.layout,
-                "");
-    for (size_t i = 0; i < plan->program->n_instrs; i++) {
-        const DavitInstr *instr = &plan->program->instrs[i];
-        if (g_hash_table_add(seen, (gpointer)(uintptr_t)instr->entry->name))
-            say(call, "kernels", instr->kernels->id, "chosen", instr->op, instr->entry->name);
-    }
+    return a->chosen                    ? "chosen"
+           : a->verdict == DAVIT_ACCEPT ? "accepts"
+           : a->verdict == DAVIT_REFUSE ? "refuses"
+                                        : "declines";
 }
 
-static void why_tokenizer(DavitCall *call, DavitRegistry *registry, const DavitCheckpoint *c)
+static void why_format(Why *why, const char *model)
 {
-    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(c, registry, call->report);
+    g_autoptr(DavitReport) aside = davit_report_new();
+    g_autoptr(GPtrArray) asked = davit_checkpoint_ask(why->registry, model, DAVIT_INSPECT, aside);
+    begin(why, "format");
+    for (guint i = 0; asked && i < asked->len; i++) {
+        const DavitAsked *a = g_ptr_array_index(asked, i);
+        const bool declined = a->verdict == DAVIT_DECLINE;
+        g_autofree char *text = davit_report_count(a->records)
+                                    ? davit_record_sentence(davit_report_get(a->records, 0))
+                                    : declined ? g_strdup_printf("does not know %s", a->subject) : g_strdup("");
+        say(why, a->who, verdict_word(a), a->verdict == DAVIT_ACCEPT ? (int)a->score : -1,
+            declined ? NULL : a->subject, text);
+    }
+    end(why, DAVIT_KIND_ID_FORMAT);
+}
+
+/* ---- architectures ---- */
+
+static void why_arch(Why *why, const DavitSettings *settings, const DavitPlan *plan)
+{
+    g_autoptr(DavitReport) said = davit_report_new();
+    begin(why, "arch");
+    davit_plan_explain_archs(why->registry, settings, said);
+    for (size_t i = 0; i < davit_report_count(said); i++) {
+        const DavitRecord *r = davit_report_get(said, i);
+        const bool chosen = plan && g_strcmp0(r->who, plan->arch->id) == 0;
+        g_autofree char *text = NULL;
+        if (r->severity != DAVIT_NOTE)
+            continue; /* end() tells it: the component could not be used */
+        if (r->code == DAVIT_R_ALL_DECLINED) {
+            text = g_strdup_printf("does not name %s", r->subject ? r->subject : "it");
+            say(why, r->who, "declines", -1, NULL, text);
+        } else {
+            say(why, r->who, chosen ? "chosen" : "accepts", -1, r->subject,
+                chosen ? "" : r->message);
+        }
+    }
+    end(why, DAVIT_KIND_ID_ARCH);
+}
+
+/* ---- quantised layouts ---- */
+
+static void say_quant(Why *why, const DavitComponent *c, const GPtrArray *modules)
+{
+    g_autoptr(GHashTable) layouts = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n = 0;
+    for (guint i = 0; i < modules->len; i++) {
+        const DavitModule *m = g_ptr_array_index(modules, i);
+        if (m->quant != c)
+            continue;
+        n++;
+        if (m->desc.layout && g_hash_table_add(layouts, (gpointer)(uintptr_t)m->desc.layout))
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "", m->desc.layout);
+    }
+    g_autofree char *text = g_strdup_printf("%u of %u modules", n, modules->len);
+    say(why, c->id, n ? "chosen" : "declines", -1, n ? names->str : NULL,
+        n ? text : "takes none of the modules");
+}
+
+/* Returns: every module is a plain tensor. */
+static bool say_quants(Why *why, const GPtrArray *modules)
+{
+    const GPtrArray *quants = davit_registry_kind(why->registry, DAVIT_KIND_ID_QUANT);
+    bool all_plain = modules->len > 0;
+    guint nobody = 0;
+    for (guint i = 0; i < modules->len; i++) {
+        const DavitModule *m = g_ptr_array_index(modules, i);
+        nobody += !m->quant;
+        all_plain = all_plain && m->quant && g_strcmp0(m->desc.scheme, "dense/1") == 0;
+    }
+    for (guint q = 0; q < quants->len; q++)
+        say_quant(why, g_ptr_array_index(quants, q), modules);
+    if (nobody) {
+        g_autofree char *text = g_strdup_printf("%u modules are taken by nobody", nobody);
+        say(why, "core", "refuses", -1, NULL, text);
+    }
+    return all_plain;
+}
+
+static void why_quant(Why *why, const DavitCheckpoint *c, const DavitSettings *settings)
+{
+    g_autoptr(DavitReport) said = davit_report_new();
+    g_autoptr(GPtrArray) modules = davit_modules_find(why->registry, c, settings, said);
+    const json_t *block = davit_settings_quantization(settings);
+    const char *method = json_string_value(json_object_get(block, "quant_method"));
+    begin(why, "quant");
+    if (modules && say_quants(why, modules) && block) {
+        g_autofree char *text = g_strdup_printf(
+            "quant_method %s is stale: every stored tensor is plain, so the block is ignored",
+            method ? davit_shown(method) : "not stated");
+        say(why, "core", "warns", -1, "config.json: quantization_config", text);
+    }
+    say_records(why, said);
+    end(why, DAVIT_KIND_ID_QUANT);
+}
+
+/* ---- tokenizers ---- */
+
+static void why_tokenizer(Why *why, const DavitCheckpoint *c)
+{
+    const GPtrArray *all = davit_registry_kind(why->registry, DAVIT_KIND_ID_TOKENIZER);
+    g_autoptr(DavitReport) said = davit_report_new();
+    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(c, why->registry, said);
+    DavitTokenizerFacts facts = {0};
+    begin(why, "tokenizer");
+    if (tokenizer)
+        davit_tokenizer_facts(tokenizer, &facts);
+    for (guint i = 0; i < all->len; i++) {
+        const DavitComponent *t = g_ptr_array_index(all, i);
+        const bool chosen = g_strcmp0(t->id, facts.plugin) == 0;
+        say(why, t->id, chosen ? "chosen" : "declines", -1, chosen ? facts.family : NULL,
+            chosen ? facts.why : "claims other shapes");
+    }
     if (!tokenizer)
-        return;
-    DavitTokenizerFacts f;
-    davit_tokenizer_facts(tokenizer, &f);
-    say(call, "tokenizer", f.plugin, "chosen", f.family, f.why);
+        say_records(why, said);
+    davit_report_append(why->call->report, said);
+    end(why, DAVIT_KIND_ID_TOKENIZER);
+}
+
+/* ---- kernels ---- */
+
+static void say_kernels(Why *why, const DavitComponent *c, const DavitProgram *program)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n = 0;
+    for (size_t i = 0; program && i < program->n_instrs; i++) {
+        const DavitInstr *instr = &program->instrs[i];
+        if (instr->kernels != c)
+            continue;
+        n++;
+        if (g_hash_table_add(seen, (gpointer)(uintptr_t)instr->entry->name))
+            g_string_append_printf(names, "%s%s", names->len ? " " : "", instr->entry->name);
+    }
+    g_autofree char *ops = g_strdup_printf("%u of %zu ops", n, program ? program->n_instrs : 0);
+    say(why, c->id, n ? "chosen" : "declines", -1, n ? ops : NULL,
+        n         ? names->str
+        : program ? "takes none of the ops, or another has a higher score (davit plugin ops)"
+                  : "not asked: there is no program of ops to compute");
+}
+
+static void why_kernels(Why *why, const DavitPlan *plan)
+{
+    const GPtrArray *all = davit_registry_kind(why->registry, DAVIT_KIND_ID_KERNELS);
+    begin(why, "kernels");
+    for (guint k = 0; k < all->len; k++)
+        say_kernels(why, g_ptr_array_index(all, k), plan ? plan->program : NULL);
+    end(why, DAVIT_KIND_ID_KERNELS);
+}
+
+/* ---- the command ---- */
+
+static void why_model(Why *why, const DavitCheckpoint *c)
+{
+    DavitCall *call = why->call;
+    g_autoptr(DavitSettings) settings = davit_settings_open(c, call->report);
+    const DavitPlanOptions options = {.purposes = DAVIT_RUN};
+    g_autoptr(DavitPlan) plan = NULL;
+    if (settings) {
+        plan = davit_plan_make(why->registry, c, settings, &options, call->report);
+        why_arch(why, settings, plan);
+        why_quant(why, c, settings);
+    }
+    why_tokenizer(why, c);
+    if (settings)
+        why_kernels(why, plan);
 }
 
 static int run(DavitCall *call)
 {
     json_object_set_new(call->doc, "asked", json_array());
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
+    g_autoptr(GPtrArray) declined = g_ptr_array_new_with_free_func(declined_free);
+    Why why = {.call = call, .registry = registry, .declined = declined};
     if (!registry)
         return davit_call_exit(call);
-    why_format(call, registry);
+    why_format(&why, call->args[0]);
     g_autoptr(DavitCheckpoint) c =
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);
-    if (!c)
-        return davit_call_exit(call);
-    g_autoptr(DavitSettings) settings = davit_settings_open(c, call->report);
-    if (settings)
-        why_plan(call, registry, c, settings);
-    why_tokenizer(call, registry, c);
+    if (c)
+        why_model(&why, c);
     return davit_call_exit(call);
 }
 

@@ -206,7 +206,8 @@ static void explain_one(const DavitTool *tool, const Asking *askings,
                       ? "accepts, and is chosen"
                       : "accepts, but another comes first in candidate order";
     davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+        report, &(DavitFinding){.code = listed ? DAVIT_R_SOURCE_CHOSEN
+                                               : DAVIT_R_ALL_DECLINED,
                                 .severity = DAVIT_NOTE,
                                 .stage = "plan",
                                 .who = tool->component->id,

@@ -59,19 +59,38 @@ static const char *text_of(const json_t *probe, const char *key)
     return text ? text : "";
 }
 
-/* Outcomes that put a file in quarantine: the plugin's own doing, and likely again. */
+/* Outcomes that are no word of the plugin's own, and their codes. All but the last are its
+ * own doing, and likely again. */
+static const struct {
+    const char *outcome;
+    uint32_t code;
+} ends[] = {{"crashed", DAVIT_R_CRASHED},
+            {"timeout", DAVIT_R_TIMEOUT},
+            {"exited-early", DAVIT_R_EXITED_EARLY},
+            {"bad-report", DAVIT_R_BAD_REPORT},
+            {"killed", DAVIT_R_OUT_OF_MEMORY}};
+
+/* 0 if @outcome is none of them. */
+static uint32_t code_of_end(const char *outcome)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+        if (strcmp(ends[i].outcome, outcome) == 0)
+            return ends[i].code;
+    }
+    return 0;
+}
+
 static bool is_quarantine(const json_t *probe)
 {
-    static const char *const outcomes[] = {"crashed", "timeout", "exited-early",
-                                           "bad-report", NULL};
     const char *outcome = text_of(probe, "outcome");
+    const uint32_t code = code_of_end(outcome);
     const int64_t age = g_get_real_time() / G_USEC_PER_SEC -
                         json_integer_value(json_object_get(probe, "time"));
 
     /* a slow machine is no property of the file */
     if (strcmp(outcome, "timeout") == 0 && (age > DAY_S || age < 0))
         return false;
-    return g_strv_contains(outcomes, outcome);
+    return code && code != DAVIT_R_OUT_OF_MEMORY;
 }
 
 static char *local_time(const json_t *probe)
@@ -145,7 +164,7 @@ static int32_t report_outcome(const DavitPluginFile *file, const json_t *probe,
     return davit_report_add(
         report,
         &(DavitFinding){
-            .code = killed ? DAVIT_R_OUT_OF_MEMORY : davit_code_number(outcome),
+            .code = code_of_end(outcome),
             .status = killed ? DAVIT_E_IO : DAVIT_E_UNSUPPORTED,
             .stage = "probe-helper",
             .who = who,
