@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/load_stats.h"
 
 static const DavitFlag flags[] = {
     {"model", 'm', DAVIT_FLAG_TEXT, "MODEL", "the model, instead of the argument", NULL, NULL,
@@ -215,42 +216,7 @@ static int check_sampling(DavitCall *call)
     return 0;
 }
 
-/* ---- reports ---- */
-
-static json_t *load_json(const davit_model_info *i)
-{
-    return json_pack("{s:s, s:s, s:s, s:s?, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "arch",
-                     i->arch, "format", i->format, "kernels", i->kernels ? i->kernels : "",
-                     "tokenizer", i->tokenizer, "seconds", i->load_seconds, "borrowed_bytes",
-                     (json_int_t)i->borrowed_bytes, "private_bytes", (json_int_t)i->private_bytes,
-                     "read_bytes", (json_int_t)i->read_bytes, "copied_bytes",
-                     (json_int_t)i->copied_bytes, "packed_bytes", (json_int_t)i->packed_bytes,
-                     "decoded_bytes", (json_int_t)i->decoded_bytes, "uploaded_bytes",
-                     (json_int_t)i->uploaded_bytes, "window_bytes", (json_int_t)i->window_bytes);
-}
-
-static void print_load_stats(const davit_model_info *i, const davit_engine *engine)
-{
-    g_autofree char *borrowed = davit_bytes_text(i->borrowed_bytes);
-    g_autofree char *private = davit_bytes_text(i->private_bytes);
-    g_autofree char *read = davit_bytes_text(i->read_bytes);
-    g_autofree char *packed = davit_bytes_text(i->packed_bytes);
-    g_autofree char *decoded = davit_bytes_text(i->decoded_bytes);
-    g_autofree char *window = davit_bytes_text(i->window_bytes);
-    g_autofree char *now = davit_bytes_text(davit_engine_bytes(engine));
-    fprintf(stderr,
-            "load report\n"
-            "  architecture  %s\n  format        %s\n  kernels       %s\n  tokenizer     %s\n"
-            "  weights       %.1f M elements, %" G_GUINT64_FORMAT " layers\n"
-            "  borrowed      %s in place in the file\n"
-            "  private       %s (packed %s, decoded %s), read %s\n"
-            "  window        %s of temporary memory\n"
-            "  engine        %s for context and scratch, %u threads\n"
-            "  loaded in     %.3f s\n",
-            i->arch, i->format, i->kernels ? i->kernels : "-", i->tokenizer ? i->tokenizer : "-",
-            (double)i->n_weights / 1e6, i->n_layers, borrowed, private, packed, decoded, read,
-            window, now, davit_engine_threads(engine), i->load_seconds);
-}
+/* ---- the document ---- */
 
 static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt,
                           const davit_model_info *info, const davit_request_stats *s,
@@ -272,7 +238,7 @@ static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt
                   info->load_seconds, "prompt_tokens", (json_int_t)s->prompt_tokens, "prompt_s",
                   s->prompt_seconds, "decode_tokens", (json_int_t)s->decode_tokens, "decode_s",
                   s->decode_seconds));
-    json_object_set_new(call->doc, "load", load_json(info));
+    json_object_set_new(call->doc, "load", davit_load_stats_json(info));
 }
 
 /* ---- the command ---- */
@@ -347,7 +313,7 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, double st
         params.seed++;
     }
     if (davit_call_has(call, "load-stats") && !call->json)
-        print_load_stats(&info, engine);
+        davit_load_stats_print(&info, engine);
     if (call->json && (code == DAVIT_EXIT_OK || code == DAVIT_EXIT_INTERRUPT))
         fill_document(call, &a, prompt, &info, &stats, start_s);
     g_string_free(a.text, TRUE);

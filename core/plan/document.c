@@ -420,21 +420,61 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
     set(document, "totals", totals_json(plan, document));
     set(document, "stages", stages_json(plan));
     set(document, "memory", memory_json(plan));
-    hash = davit_plan_document_hash(document);
+    hash = davit_plan_hash(plan);
     set(document, "hash", json_string(hash));
     return document;
 }
 
-char *davit_plan_document_hash(const json_t *document)
-{
-    json_t *copy = json_copy((json_t *)(uintptr_t)document);
-    char *text, *hash;
+/* ---- hash ---- */
 
-    json_object_del(copy, "hash");
-    json_object_del(copy, "model");
-    text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS);
-    hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text ? text : "", -1);
-    free(text);
-    json_decref(copy);
-    return hash;
+static void hash_slot(GString *text, const DavitPlan *plan, const DavitSlot *slot,
+                      const GPtrArray *kernels, GArray *reads)
+{
+    g_string_append_printf(text, "%s %" PRId64 " %s %s %s %d %u %" PRIu64, slot->id,
+                           slot->layer, slot->stored_layout ? slot->stored_layout : "-",
+                           slot->layout ? slot->layout : "-", davit_way_name(slot->way),
+                           slot->tied_to, slot->value_ops, slot->perm_heads);
+    for (uint32_t r = 0; r < slot->rank; r++)
+        g_string_append_printf(text, " %" PRIu64, slot->shape[r]);
+    for (guint k = 0; k < kernels->len; k++)
+        g_string_append_printf(text, " %s", (const char *)g_ptr_array_index(kernels, k));
+    g_string_append_c(text, '\n');
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        g_array_set_size(reads, 0);
+        davit_reads_of(plan, slot, &slot->sources[s], reads);
+        for (guint i = 0; i < reads->len; i++) {
+            const DavitRead *read = &g_array_index(reads, DavitRead, i);
+
+            g_string_append(text, davit_checkpoint_tensor(plan->checkpoint, read->tensor)
+                                      ->name);
+            g_string_append_printf(text, " %u %" PRIu64 " %" PRIu64 "\n", read->file,
+                                   read->off, read->n_bytes);
+        }
+    }
+}
+
+char *davit_plan_hash(const DavitPlan *plan)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GPtrArray) kernels = kernel_names(plan);
+    g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(DavitRead));
+
+    g_string_append_printf(text, "%s %s %s %d %" PRIu64 " %" PRIu64 "\n", plan->arch->id,
+                           davit_checkpoint_format(plan->checkpoint), plan->device,
+                           plan->program != NULL, plan->private_bytes, plan->window_bytes);
+    for (size_t f = 0; f < davit_checkpoint_n_files(plan->checkpoint); f++)
+        g_string_append_printf(text, "%s\n",
+                               davit_checkpoint_file(plan->checkpoint, f).name);
+    for (size_t i = 0; i < plan->n_ignored; i++)
+        g_string_append_printf(text, "- %s %zu\n", plan->ignored[i].rule,
+                               plan->ignored[i].n_tensors);
+    for (size_t s = 0; s < plan->n_slots; s++) {
+        if (plan->slots[s].present)
+            hash_slot(text, plan, &plan->slots[s], g_ptr_array_index(kernels, s), reads);
+        g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
+        g_string_truncate(text, 0);
+    }
+    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
+    return g_strdup(g_checksum_get_string(sum));
 }

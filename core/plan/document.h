@@ -13,8 +13,9 @@
  * findings of the plan, from which missing, unexpected and mismatched are listed. */
 json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report);
 
-/* (owned, g_free) SHA-256 in hex over everything of @document that says what will be loaded
- * and how: not its "hash", nor where the files lie. Equal plans have equal hashes. */
-char *davit_plan_document_hash(const json_t *document);
+/* (owned, g_free) SHA-256 in hex over everything that says what will be loaded and how: slots,
+ * their sources in files, layouts, kernels, bytes; not where the files lie. Equal plans have
+ * equal hashes. */
+char *davit_plan_hash(const DavitPlan *plan);
 
 #endif

@@ -2,14 +2,17 @@
  * Grouping of tensors into modules. Asking the quant plugins is in claim.c. */
 #include "plan/module.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "plan/claim.h"
+#include "plan/name_index.h"
 #include "plan/suffix.h"
 
 struct DavitModuleTable {
     const DavitCheckpoint *checkpoint;
-    GHashTable *index; /* name (borrowed from the module) -> position + 1 */
+    DavitNameIndex *index; /* (owned) names borrowed from the modules */
     DavitModule *modules;
     size_t n_modules;
     bool stolen;             /* the array belongs to somebody else */
@@ -21,15 +24,14 @@ struct DavitModuleTable {
 
 static DavitModule *module_of(DavitModuleTable *table, const char *tensor, size_t len)
 {
-    g_autofree char *name = g_strndup(tensor, len);
-    const size_t at = GPOINTER_TO_SIZE(g_hash_table_lookup(table->index, name));
+    const int64_t at = davit_name_index_find(table->index, tensor, len);
     DavitModule *module;
 
-    if (at)
-        return &table->modules[at - 1];
-    module = &table->modules[table->n_modules++];
-    module->name = g_steal_pointer(&name);
-    g_hash_table_insert(table->index, module->name, GSIZE_TO_POINTER(table->n_modules));
+    if (at >= 0)
+        return &table->modules[at];
+    module = &table->modules[table->n_modules];
+    module->name = g_strndup(tensor, len);
+    davit_name_index_add(table->index, module->name, (uint32_t)table->n_modules++);
     return module;
 }
 
@@ -50,6 +52,19 @@ static void add_tensor(DavitModuleTable *table, size_t tensor, const GArray *qua
         module->tensor[module->n_parts++] = tensor;
 }
 
+/* (owned, free) Zeroed modules. Half a kilobyte each: a large checkpoint's are on huge pages,
+ * because the first touch of small ones would cost more than the plan. */
+static DavitModule *modules_new(size_t n)
+{
+    const size_t page = 2u << 20, n_bytes = n * sizeof(DavitModule);
+    void *p = NULL;
+
+    if (n_bytes < 2 * page || posix_memalign(&p, page, n_bytes))
+        return g_new0(DavitModule, n);
+    madvise(p, n_bytes, MADV_HUGEPAGE); /* a hint */
+    return memset(p, 0, n_bytes);
+}
+
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
                                          const GArray *quants, const davit_config *config)
 {
@@ -57,8 +72,8 @@ DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
     const size_t n = davit_checkpoint_n_tensors(checkpoint);
 
     table->checkpoint = checkpoint;
-    table->index = g_hash_table_new(g_str_hash, g_str_equal);
-    table->modules = g_new0(DavitModule, MAX(n, 1));
+    table->index = davit_name_index_new(n);
+    table->modules = modules_new(MAX(n, 1));
     for (size_t t = 0; t < n; t++)
         add_tensor(table, t, quants);
     table->state = g_new0(DavitModuleState, MAX(table->n_modules, 1));
@@ -70,7 +85,7 @@ void davit_module_table_free(DavitModuleTable *table)
 {
     if (!table)
         return;
-    g_hash_table_unref(table->index);
+    davit_name_index_free(table->index);
     for (size_t i = 0; !table->stolen && i < table->n_modules; i++)
         g_free(table->modules[i].name);
     if (!table->stolen)
@@ -94,9 +109,9 @@ DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index)
 
 DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name)
 {
-    const size_t at = GPOINTER_TO_SIZE(g_hash_table_lookup(table->index, name));
+    const int64_t at = davit_name_index_find(table->index, name, strlen(name));
 
-    return at ? &table->modules[at - 1] : NULL;
+    return at >= 0 ? &table->modules[at] : NULL;
 }
 
 int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,

@@ -68,15 +68,17 @@ int32_t davit_ref_module_describe(const davit_quant_module *module, const char *
     const davit_ref_layout *layout = davit_ref_layout_find(info->dtype);
     davit_quant_desc desc = {.struct_size = out->struct_size};
     uint64_t row_bytes, rows;
-    char unit[32];
 
     const int32_t status = read_shape(info, &desc, sink);
     if (status)
         return status;
-    snprintf(unit, sizeof unit, "a multiple of %u", layout->block_elems);
-    if (desc.n_cols % layout->block_elems != 0)
+    if (desc.n_cols % layout->block_elems != 0) {
+        char unit[32];
+
+        snprintf(unit, sizeof unit, "a multiple of %u", layout->block_elems);
         return mismatch(info, unit, desc.n_cols,
                         "the last axis is not whole blocks of the layout", sink);
+    }
     if (__builtin_mul_overflow(desc.n_cols / layout->block_elems, layout->block_bytes,
                                &row_bytes) ||
         __builtin_mul_overflow(desc.n_experts, desc.n_rows, &rows) ||

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a load moved, how long it took and what held it up. */
+#include "cli/load_stats.h"
+
+#include <stdio.h>
+
+static uint64_t made_bytes(const davit_model_info *i)
+{
+    return i->copied_bytes + i->packed_bytes + i->decoded_bytes;
+}
+
+/* What most of the threads' time in the load went into. */
+static const char *bound(const davit_model_info *i)
+{
+    if (i->read_bytes == 0)
+        return "nothing: all weights stay in the file";
+    return i->read_seconds >= i->make_seconds ? "read" : "convert";
+}
+
+/* Bytes per second of one thread, 0 where too little was done to tell. */
+static double rate(uint64_t n_bytes, double seconds)
+{
+    return seconds > 1e-6 ? (double)n_bytes / seconds : 0;
+}
+
+static double cached(const davit_model_info *i)
+{
+    return i->probed_pages ? (double)i->cached_pages / (double)i->probed_pages : 0;
+}
+
+static void set(json_t *to, const char *key, uint64_t n)
+{
+    json_object_set_new(to, key, json_integer((json_int_t)n));
+}
+
+static void set_real(json_t *to, const char *key, double x)
+{
+    json_object_set_new(to, key, json_real(x));
+}
+
+static json_t *phases_json(const davit_model_info *i)
+{
+    json_t *phases = json_object();
+    set_real(phases, "open_s", i->open_seconds);
+    set_real(phases, "plan_s", i->plan_seconds);
+    set_real(phases, "tokenizer_s", i->tokenizer_seconds);
+    set_real(phases, "weights_s", i->load_seconds);
+    set_real(phases, "read_thread_s", i->read_seconds);
+    set_real(phases, "convert_thread_s", i->make_seconds);
+    return phases;
+}
+
+static json_t *planned_json(const davit_model_info *i)
+{
+    json_t *planned = json_object();
+    set(planned, "borrowed_bytes", i->planned_borrowed_bytes);
+    set(planned, "read_bytes", i->planned_read_bytes);
+    set(planned, "private_bytes", i->planned_private_bytes);
+    set(planned, "made_bytes", i->planned_made_bytes);
+    set(planned, "window_bytes", i->planned_window_bytes);
+    set(planned, "peak_bytes", i->planned_peak_bytes);
+    json_object_set_new(planned, "equal",
+                        json_boolean(i->planned_borrowed_bytes == i->borrowed_bytes &&
+                                     i->planned_read_bytes == i->read_bytes &&
+                                     i->planned_private_bytes == i->private_bytes &&
+                                     i->planned_made_bytes == made_bytes(i) &&
+                                     i->planned_window_bytes == i->window_bytes));
+    return planned;
+}
+
+json_t *davit_load_stats_json(const davit_model_info *i)
+{
+    json_t *load = json_pack("{s:s, s:s, s:s, s:s?, s:f}", "arch", i->arch, "format", i->format,
+                             "kernels", i->kernels ? i->kernels : "", "tokenizer", i->tokenizer,
+                             "seconds", i->load_seconds);
+    json_object_set_new(load, "phases", phases_json(i));
+    set(load, "borrowed_bytes", i->borrowed_bytes);
+    set(load, "private_bytes", i->private_bytes);
+    set(load, "read_bytes", i->read_bytes);
+    set(load, "compared_bytes", i->compared_bytes);
+    set(load, "copied_bytes", i->copied_bytes);
+    set(load, "packed_bytes", i->packed_bytes);
+    set(load, "decoded_bytes", i->decoded_bytes);
+    set(load, "uploaded_bytes", i->uploaded_bytes);
+    set(load, "host_copy_bytes", made_bytes(i));
+    set(load, "device_upload_bytes", i->uploaded_bytes);
+    set(load, "window_bytes", i->window_bytes);
+    set(load, "reads", i->n_reads);
+    set(load, "pieces", i->n_pieces);
+    set(load, "io_threads", i->n_io_threads);
+    json_object_set_new(load, "slots",
+                        json_pack("{s:I, s:I, s:I}", "borrow", (json_int_t)i->access_slots[0],
+                                  "direct", (json_int_t)i->access_slots[1], "stream",
+                                  (json_int_t)i->access_slots[2]));
+    set_real(load, "page_cache_before", cached(i));
+    set_real(load, "read_bytes_per_thread_s", rate(i->read_bytes, i->read_seconds));
+    set_real(load, "convert_bytes_per_thread_s", rate(made_bytes(i), i->make_seconds));
+    json_object_set_new(load, "reader", json_string("pread, buffered"));
+    json_object_set_new(load, "bound_by", json_string(bound(i)));
+    json_object_set_new(load, "planned", planned_json(i));
+    return load;
+}
+
+static void print_bytes(const davit_model_info *i)
+{
+    g_autofree char *borrowed = davit_bytes_text(i->borrowed_bytes);
+    g_autofree char *private = davit_bytes_text(i->private_bytes);
+    g_autofree char *read = davit_bytes_text(i->read_bytes);
+    g_autofree char *copied = davit_bytes_text(i->copied_bytes);
+    g_autofree char *packed = davit_bytes_text(i->packed_bytes);
+    g_autofree char *decoded = davit_bytes_text(i->decoded_bytes);
+    g_autofree char *window = davit_bytes_text(i->window_bytes);
+    g_autofree char *peak = davit_bytes_text(i->planned_peak_bytes);
+    json_t *planned = planned_json(i);
+    fprintf(stderr,
+            "  borrowed      %s in place in the file (%" G_GUINT64_FORMAT " slots)\n"
+            "  private       %s (copied %s, packed %s, decoded %s), read %s in %" G_GUINT64_FORMAT
+            " reads (%" G_GUINT64_FORMAT " slots direct, %" G_GUINT64_FORMAT " streamed)\n"
+            "  window        %s of temporary memory, %" G_GUINT64_FORMAT
+            " threads; predicted peak %s\n"
+            "  plan          %s\n",
+            borrowed, i->access_slots[0], private, copied, packed, decoded, read, i->n_reads,
+            i->access_slots[1], i->access_slots[2], window, i->n_io_threads, peak,
+            json_is_true(json_object_get(planned, "equal"))
+                ? "every byte as predicted"
+                : "NOT as predicted: please report this");
+    json_decref(planned);
+}
+
+void davit_load_stats_print(const davit_model_info *i, const davit_engine *engine)
+{
+    g_autofree char *now = davit_bytes_text(davit_engine_bytes(engine));
+    fprintf(stderr,
+            "load report\n"
+            "  architecture  %s\n  format        %s\n  kernels       %s\n  tokenizer     %s\n"
+            "  weights       %.1f M elements, %" G_GUINT64_FORMAT " layers\n",
+            i->arch, i->format, i->kernels ? i->kernels : "-", i->tokenizer ? i->tokenizer : "-",
+            (double)i->n_weights / 1e6, i->n_layers);
+    print_bytes(i);
+    fprintf(stderr,
+            "  page cache    %.0f %% of the files before\n"
+            "  phases        open %.3f s, plan %.3f s, tokenizer %.3f s, weights %.3f s\n"
+            "  bound by      %s",
+            100 * cached(i), i->open_seconds, i->plan_seconds, i->tokenizer_seconds,
+            i->load_seconds, bound(i));
+    if (i->read_bytes)
+        fprintf(stderr, " (per thread: read %.2f GB/s, convert %.2f GB/s)",
+                rate(i->read_bytes, i->read_seconds) / 1e9,
+                rate(made_bytes(i), i->make_seconds) / 1e9);
+    fprintf(stderr,
+            "\n  engine        %s for context and scratch, %u threads\n"
+            "  loaded in     %.3f s\n",
+            now, davit_engine_threads(engine), i->load_seconds);
+}
