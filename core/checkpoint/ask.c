@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/checkpoint_private.h"
+#include "plugin/running.h"
 
 void davit_asked_free(void *p)
 {
@@ -91,6 +92,7 @@ static void ask_one(Round *round, const DavitFormat *format, const davit_probe_i
 {
     DavitAsked *answer = g_new0(DavitAsked, 1);
     davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
+    DavitRunning outside;
     DavitSink sink;
     int32_t status = DAVIT_OK;
 
@@ -101,7 +103,9 @@ static void ask_one(Round *round, const DavitFormat *format, const davit_probe_i
     if (!format->probe)
         return;
     davit_sink_init(&sink, answer->records, format->id, "probe");
+    outside = davit_running_set(format->id, "probe");
     status = format->probe(in, &verdict, &sink.abi);
+    davit_running_back(outside);
     answer->verdict = status ? DAVIT_REFUSE : verdict.verdict;
     answer->score = verdict.score;
     answer->purposes = verdict.purposes;

@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "checkpoint/checkpoint_private.h"
+#include "plugin/running.h"
 
 static int32_t bad(DavitPart *part, uint32_t code, const char *subject,
                    const char *expected, const char *found, const char *message)
@@ -268,13 +269,16 @@ static int32_t run_open(DavitPart *part, DavitReport *report)
                                   .key = collect_key,
                                   .shard = collect_shard};
     const DavitFormat *format = part->format;
+    DavitRunning outside;
     DavitSink sink;
     int32_t status;
 
     davit_sink_init(&sink, report, format->id, "open");
     part->sink = &sink;
+    outside = davit_running_set(format->id, "open");
     status =
         format->iface->open(format->self, part->source, &out, &part->reader, &sink.abi);
+    davit_running_back(outside);
     if (!status)
         status = sort_keys(part);
     part->sink = NULL;

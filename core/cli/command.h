@@ -105,6 +105,9 @@ void davit_help_completion(const char *shell, FILE *to);         /* bash, zsh, f
 
 /* ---- shared steps of commands ---- */
 
+/* From now on a fatal signal names the plugin whose code was running. (fatal.c) */
+void davit_fatal_install(void);
+
 /* (owned) Registry over --plugin-path and the usual places; NULL after an error, such as a
  * plugin path that does not exist. */
 DavitRegistry *davit_call_registry(DavitCall *call);

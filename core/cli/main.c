@@ -256,6 +256,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed stdout is seen as a failed write */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
+    davit_fatal_install();
     davit_guard_install();    /* a mapped file that is cut meanwhile is an error, not a death */
     DavitCall call = {.report = davit_report_new(), .doc = json_object()};
     int code = dispatch(&call, argc - 1, argv + 1);

@@ -15,7 +15,6 @@ LATER(shard, "shard", "MODEL", "write per-rank shards");
 LATER(pull, "pull", "ORG/NAME", "download a model");
 LATER(cache, "cache", NULL, "list downloaded models");
 LATER(bench, "bench", "MODEL", "measure loading and generation");
-LATER(plugin_check, "plugin check", "FILE", "conformance suite of a plugin");
 
 const DavitCommand *const davit_commands[] = {
     &davit_command_run,
@@ -28,6 +27,7 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_why,
     &davit_command_plugin_list,
     &davit_command_plugin_inspect,
+    &davit_command_plugin_check,
     &davit_command_plugin_retry,
     &davit_command_plugin_rescan,
     &davit_command_plugin_clear,
@@ -43,6 +43,5 @@ const DavitCommand *const davit_commands[] = {
     &pull,
     &cache,
     &bench,
-    &plugin_check,
     NULL,
 };

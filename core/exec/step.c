@@ -10,6 +10,7 @@
 #include "exec/kv.h"
 #include "exec/memory.h"
 #include "exec/pool.h"
+#include "plugin/running.h"
 
 #define BATCH_ARRAYS 11
 
@@ -336,12 +337,15 @@ static void run_host(void *ctx, unsigned worker)
     for (size_t i = 0; i < program->n_instrs; i++) {
         const davit_kernel_entry *entry = program->instrs[i].entry;
         const davit_work *work = &step->work[i];
+        const DavitComponent *kernels = program->instrs[i].kernels;
+        davit_running_set(kernels ? kernels->id : NULL, program->instrs[i].op);
         for (uint32_t phase = 0; phase < work->n_phases; phase++, phase_no++) {
             while (davit_pool_take(step->pool, phase_no, work->n_tasks[phase], &first, &count))
                 entry->run(&step->calls[i], phase, first, count, worker, NULL);
             davit_pool_barrier(step->pool);
         }
     }
+    davit_running_set(NULL, NULL);
 }
 
 static int32_t run_device(DavitStep *step, DavitReport *report)

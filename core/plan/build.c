@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plugin/running.h"
+
 #define MAX_VALUES   (1u << 20)
 #define MAX_INSTRS   (1u << 20)
 #define MAX_ATTR     4096u
@@ -407,12 +409,15 @@ DavitProgram *davit_program_build(DavitDraft *draft, const char *entry)
                        .layer = -1,
                        .output = -1};
     g_autoptr(DavitProgram) program = NULL;
+    DavitRunning outside;
     DavitSink sink;
     int32_t status;
 
     index_slots(&b);
     davit_sink_init(&sink, draft->report, b.who, "build");
+    outside = davit_running_set(b.who, "build");
     status = iface->build(arch->self, &suite, &b, entry, &sink.abi);
+    davit_running_back(outside);
     if (!b.failed)
         status = davit_sink_done(&sink, status);
     program = take_program(&b);

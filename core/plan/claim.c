@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/module.h"
+#include "plugin/running.h"
 
 /* Answer for one signature. */
 typedef struct Claim {
@@ -127,11 +128,14 @@ static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
     const davit_quant_iface *iface = tool->iface;
     const size_t mark = davit_report_count(claim->refusals);
     davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
+    DavitRunning outside;
     DavitSink sink;
     int32_t status;
 
     davit_sink_init(&sink, claim->refusals, tool->component->id, "claim");
+    outside = davit_running_set(tool->component->id, "claim");
     status = iface->claim(tool->self, signature, &verdict, &sink.abi);
+    davit_running_back(outside);
     if (status) {
         davit_sink_done(&sink, status < 0 ? status : DAVIT_E_UNSUPPORTED);
         return false;

@@ -355,6 +355,42 @@ int32_t davit_helper_probe_again(DavitPluginFile *file, DavitReport *report)
     return status;
 }
 
+void davit_helper_test(DavitPluginFile *file, size_t index, DavitReport *report,
+                       bool *out_skipped)
+{
+    g_autofree char *number = g_strdup_printf("%zu", index);
+    char *const argv[] = {file->load->registry->helper, file->load->real,
+                          file->load->is_builtin ? (char[]){"own"} : (char[]){"foreign"},
+                          number, NULL};
+    DavitHelperRun run;
+    json_t *doc, *probe;
+    int error;
+
+    error = davit_helper_spawn(argv, file->load->registry->step_s, &run);
+    if (error) {
+        davit_report_add(report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                                 .status = DAVIT_E_IO,
+                                                 .stage = "probe-helper",
+                                                 .subject = argv[0],
+                                                 .expected = "a process",
+                                                 .found = g_strerror(error),
+                                                 .message = "the helper could not be "
+                                                            "started",
+                                                 .hint = "free some memory or processes"});
+        davit_helper_run_clear(&run);
+        return;
+    }
+    doc = read_report(run.lines);
+    probe = make_probe(&run, doc, NULL);
+    answer(file, probe, report);
+    if (strcmp(text_of(probe, "outcome"), "ok") == 0)
+        copy_records(json_object_get(probe, "records"), report);
+    *out_skipped = json_is_true(json_object_get(doc, "skipped"));
+    json_decref(probe);
+    json_decref(doc);
+    davit_helper_run_clear(&run);
+}
+
 int32_t davit_helper_probe(DavitPluginFile *file, DavitReport *report)
 {
     if (strcmp(text_of(file->probe, "outcome"), "ok") == 0)

@@ -4,7 +4,7 @@
  *
  * The child is the program davit-probe (helper_main.c). It gets the file's path and writes
  * lines to descriptor 3: "=WHAT WHO" before each step, and at the end one JSON object:
- *   {"status", "records": [...], "ms": {"dlopen", "entry", "start"}}
+ *   {"status", "records": [...], "ms": {"dlopen", "entry", "start"}, "skipped": bool}
  * What the plugin prints goes to another pipe and is kept, cut to DAVIT_HELPER_OUTPUT bytes.
  *
  *   what the child did                       record              remembered as
@@ -39,8 +39,13 @@ void davit_helper_recall(DavitPluginFile *file);
  * beside it, or below the directory of libdavit. NULL = there is none. */
 char *davit_helper_find(const char *builtin_dir);
 
-/* In the child: look at @path, load it, use its components, write to @fd. Returns: the
- * program's exit status, 0 also for a refusal. */
-int davit_helper_serve(int fd, const char *path, bool is_builtin);
+/* Run test @index of check.h on @file in a helper; what is wrong goes to @report. */
+void davit_helper_test(DavitPluginFile *file, size_t index, DavitReport *report,
+                       bool *out_skipped);
+
+/* In the child: look at @path, load it, use its components, write to @fd. @test: NULL, or the
+ * number of a test to run instead. Returns: the program's exit status, 0 also for a refusal.
+ */
+int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *test);
 
 #endif

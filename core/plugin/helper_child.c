@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/check.h"
 #include "plugin/helper.h"
 #include "plugin/load.h"
 #include "plugin/running.h"
@@ -135,7 +136,8 @@ static json_t *records_after(const DavitReport *report, size_t first)
     return list;
 }
 
-static void say_report(int32_t status, const DavitReport *records, size_t first)
+static void say_report(int32_t status, const DavitReport *records, size_t first,
+                       bool skipped)
 {
     json_t *ms = json_object();
     json_t *doc;
@@ -143,8 +145,8 @@ static void say_report(int32_t status, const DavitReport *records, size_t first)
 
     for (size_t i = 0; i < child.n_steps; i++)
         json_object_set_new(ms, child.steps[i].what, json_real(child.steps[i].t_ms));
-    doc = json_pack("{s:i, s:o, s:o}", "status", (int)status, "records",
-                    records_after(records, first), "ms", ms);
+    doc = json_pack("{s:i, s:o, s:o, s:b}", "status", (int)status, "records",
+                    records_after(records, first), "ms", ms, "skipped", (int)skipped);
     text = json_dumps(doc, JSON_COMPACT);
     if (text)
         say_line(text);
@@ -152,13 +154,25 @@ static void say_report(int32_t status, const DavitReport *records, size_t first)
     json_decref(doc);
 }
 
-int davit_helper_serve(int fd, const char *path, bool is_builtin)
+/* Returns: the status that the test ends with. */
+static int32_t run_test(const char *test, DavitPluginFile *file, DavitReport *kept,
+                        bool *out_skipped)
+{
+    g_autoptr(DavitReport) said = davit_report_new();
+
+    davit_check_run((size_t)g_ascii_strtoull(test, NULL, 10), file, said, out_skipped);
+    davit_report_append(kept, said);
+    return davit_report_failed(said) ? DAVIT_E_UNSUPPORTED : DAVIT_OK;
+}
+
+int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *test)
 {
     DavitRegistry *registry = davit_registry_single(path, is_builtin);
     DavitPluginFile *file = g_ptr_array_index(davit_registry_files(registry), 0);
     g_autoptr(DavitReport) kept = davit_report_new();
     size_t first = davit_report_count(file->records);
     int32_t status = DAVIT_E_UNSUPPORTED;
+    bool skipped = false;
 
     child.fd = fd;
     davit_running_watch(on_step);
@@ -166,11 +180,16 @@ int davit_helper_serve(int fd, const char *path, bool is_builtin)
         status = davit_load_file(file);
     else
         first = 0; /* it changed since the parent looked: all of them */
-    if (status == DAVIT_OK)
-        use_components(file);
-    davit_report_append(kept, file->records);
+    if (status == DAVIT_OK && test) {
+        first = 0; /* what loading warned of is the business of one test alone */
+        status = run_test(test, file, kept, &skipped);
+    } else {
+        if (status == DAVIT_OK)
+            use_components(file);
+        davit_report_append(kept, file->records);
+    }
     davit_registry_free(registry); /* destroys and quiesces, which may crash too */
     end_step();
-    say_report(status, kept, first);
+    say_report(status, kept, first, skipped);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program davit-probe: looks at one plugin in a process of its own (helper.h). Started by
  * davit only:
- *   davit-probe FILE own|foreign
+ *   davit-probe FILE own|foreign [TEST]
  */
 #include <string.h>
 #include <sys/prctl.h>
@@ -43,5 +43,6 @@ int main(int argc, char **argv)
     set_limits();
     if (chdir("/") != 0)
         return 2;
-    _exit(davit_helper_serve(RESULT_FD, argv[1], is_own)); /* no destructors of the plugin */
+    /* no destructors of the plugin */
+    _exit(davit_helper_serve(RESULT_FD, argv[1], is_own, argc > 3 ? argv[3] : NULL));
 }

@@ -86,6 +86,7 @@ static const davit_bundle *enter(DavitPluginFile *file)
     davit_entry_v1_fn entry = open_entry(file);
     const davit_bundle *bundle = entry ? call_entry(file, entry) : NULL;
 
+    file->load->entry = entry;
     davit_running_back(outside);
     davit_process_state_restore(before, file->bundle_id, "load", file->records);
     return bundle;

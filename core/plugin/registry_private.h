@@ -41,6 +41,7 @@ typedef struct DavitFileLoad {
     GPtrArray *components;   /* DavitComponent of this file, borrowed */
     bool tried;              /* loading was tried; status says how it ended */
     int32_t status;
+    davit_entry_v1_fn entry;
     davit_bundle bundle; /* copy, padded with zeros */
     void *bundle_ctx;    /* the plugin's, from start */
 } DavitFileLoad;

@@ -91,6 +91,40 @@ static void broken_plugins_are_refused_by_code(void)
     }
 }
 
+static void what_the_machine_lacks_is_said_by_create(void)
+{
+    static const struct {
+        const char *id, *code, *found;
+    } cases[] = {{"org.example.environment.cpu", "cpu-unsupported", "none"},
+                 {"org.example.environment.driver", "driver-too-old", "12.2"},
+                 {"org.example.environment.device", "device-arch", "sm_75"},
+                 {"org.example.environment.lost", "device-lost", "none"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitRegistry) registry = NULL;
+        g_autofree char *path = fixture_path("environment");
+        const davit_format_iface *iface;
+
+        g_assert_cmpint(use_from(path, cases[i].id, &registry, &iface, report), <, 0);
+        g_assert_cmpstr(record_of(report, cases[i].code)->found, ==, cases[i].found);
+        g_assert_cmpstr(record_of(report, cases[i].code)->who, ==, cases[i].id);
+    }
+}
+
+static void fast_math_startup_is_undone(void)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitRegistry) registry = NULL;
+    g_autofree char *path = fixture_path("fast_startup");
+    const davit_format_iface *iface;
+    volatile float tiny = 1e-40f;
+
+    g_assert_cmpint(use_from(path, FORMAT_ID("good"), &registry, &iface, report), ==,
+                    DAVIT_OK);
+    g_assert_true(tiny * 2.0f != 0.0f);
+}
+
 static void core_symbol_gets_the_hint_about_suites(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
@@ -329,6 +363,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     setlocale(LC_ALL, "C");
     g_test_add_func("/load/codes", broken_plugins_are_refused_by_code);
+    g_test_add_func("/load/environment", what_the_machine_lacks_is_said_by_create);
+    g_test_add_func("/load/fast_startup", fast_math_startup_is_undone);
     g_test_add_func("/load/core_symbol", core_symbol_gets_the_hint_about_suites);
     g_test_add_func("/load/second_try", second_try_gives_the_same_answer);
     g_test_add_func("/load/good", good_plugin_answers);

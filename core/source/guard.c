@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A fixed table that the handler can read without a lock. Calls in the handler are mmap,
- * signal and raise: the last two are async-signal-safe, the first is a bare system call. */
+ * sigaction and raise: the last two are async-signal-safe, the first is a bare system call. */
 #include "source/guard.h"
 
 #include <signal.h>
@@ -19,6 +19,7 @@ typedef struct Range {
 static Range ranges[MAX_RANGES];
 static atomic_uint losses;
 static uintptr_t page_size;
+static struct sigaction before; /* handler that was there */
 
 unsigned davit_guard_losses(void)
 {
@@ -66,7 +67,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    signal(number, SIG_DFL);
+    sigaction(number, &before, NULL); /* whoever was there: the fault is none of ours */
     raise(number);
 }
 
@@ -75,5 +76,5 @@ void davit_guard_install(void)
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
+    sigaction(SIGBUS, &action, &before);
 }

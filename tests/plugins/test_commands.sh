@@ -1,0 +1,150 @@
+#!/bin/sh
+# The program over broken plugins, and the commands that manage plugins, as a user meets them.
+#   test_commands.sh PROGRAM FIXTURES MODELS SCRATCH SANITIZER
+set -eu
+davit=$1 fixtures=$2 models=$3 scratch=$4 sanitizer=$5
+rm -rf "$scratch"
+mkdir -p "$scratch/plugins" "$scratch/cache" "$scratch/config" "$scratch/cwd"
+export XDG_CACHE_HOME="$scratch/cache" XDG_CONFIG_HOME="$scratch/config"
+unset DAVIT_PLUGIN_PATH DAVIT_PLUGINS_DISABLE DAVIT_PLUGINS_SELECT || true
+
+die() {
+    echo "$*" >&2
+    sed 's/^/  stdout: /' "$scratch/out" >&2
+    sed 's/^/  stderr: /' "$scratch/err" >&2
+    exit 1
+}
+# expect EXIT WORDS...: run the program; output in $scratch/out and err
+expect() {
+    want=$1
+    shift
+    got=0
+    "$davit" "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+    [ "$got" = "$want" ] || die "davit $*: exit $got, wanted $want"
+}
+out_has() { grep -qF -- "$1" "$scratch/out" || die "stdout lacks: $1"; }
+err_has() { grep -qF -- "$1" "$scratch/err" || die "stderr lacks: $1"; }
+
+# ---- a crashing plugin costs only itself ----
+expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q
+cp "$scratch/out" "$scratch/plain"
+cp "$fixtures/broken_kinds.so" "$fixtures/ctor_segv.so" "$fixtures/entry_exit.so" \
+    "$fixtures/undef.so" "$fixtures/bad_magic.so" "$scratch/plugins"
+for round in first second; do
+    expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q --plugin-path "$scratch/plugins"
+    cmp -s "$scratch/out" "$scratch/plain" || die "$round run over broken plugins: another text"
+done
+
+# ---- quarantine: seen, explained, retried, cleared ----
+list() { expect 0 plugin list --plugin-path "$scratch/plugins"; }
+list
+out_has "quarantined  format     org.example.ctor_segv"
+out_has "R161 crashed"
+out_has "org.example.broken.tokenizer"
+expect 3 plugin list --plugin-path "$scratch/plugins" --strict
+expect 0 plugin inspect org.example.ctor_segv --plugin-path "$scratch/plugins"
+out_has "SIGSEGV during dlopen (constructor)"
+out_has "davit plugin retry"
+expect 3 plugin retry org.example.ctor_segv --plugin-path "$scratch/plugins"
+out_has crashed
+expect 0 plugin inspect org.example.ctor_segv --plugin-path "$scratch/plugins" --json
+out_has '"count": 2'
+expect 0 plugin clear-quarantine --plugin-path "$scratch/plugins"
+out_has "3 files leave quarantine"
+list
+grep -q '^quarantined' "$scratch/out" && die "quarantine was not cleared"
+expect 2 plugin retry org.example.nobody
+expect 0 plugin rescan
+
+# ---- disable and enable ----
+expect 0 plugin disable org.davit.arch.llama
+expect 3 run "$models/llama" --prompt "Hello" --max-tokens 1
+err_has LlamaForCausalLM
+expect 0 plugin list --all
+out_has "disabled     arch       org.davit.arch.llama"
+expect 0 plugin enable org.davit.arch.llama
+expect 0 run "$models/llama" --prompt "Hello" --max-tokens 1 -q
+expect 2 plugin disable org.example.nobody
+printf '{"disabled": 7}\n' >"$scratch/config/davit/plugins.json"
+expect 2 plugin list
+err_has "plugins.json"
+rm "$scratch/config/davit/plugins.json"
+
+# ---- a crash on one input names the plugin ----
+cp -r "$models/llama" "$scratch/model"
+if [ -z "$sanitizer" ]; then
+    got=0
+    "$davit" inspect "$scratch/model" --plugin-path "$fixtures/probe_late.so" \
+        >"$scratch/out" 2>"$scratch/err" || got=$?
+    [ "$got" -gt 128 ] || die "a crash in a probe was survived: exit $got"
+    err_has "SIGSEGV (bad memory access) in plugin code: org.example.probe_late (probe)"
+    err_has "davit plugin disable org.example.probe_late"
+fi
+
+# ---- code comes from no model and no current directory ----
+cp "$fixtures/ctor_mark.so" "$scratch/model"
+cp "$fixtures/ctor_mark.so" "$scratch/cwd"
+(
+    cd "$scratch/cwd"
+    export DAVIT_TEST_MARK="$scratch/mark"
+    "$davit" run "$scratch/model" --prompt "Hello" --max-tokens 1 -q >/dev/null
+    "$davit" plugin list >"$scratch/out"
+)
+[ ! -e "$scratch/mark" ] || die "a library of the model or the current directory was run"
+grep -q ctor_mark "$scratch/out" && die "a library of the current directory is listed"
+
+# ---- odd paths ----
+mkdir "$scratch/odd" "$scratch/odd/directory.so"
+mkfifo "$scratch/odd/fifo.so"
+ln -s /nowhere/at/all.so "$scratch/odd/dangling.so"
+cp "$fixtures/good.so" "$scratch/odd/writable.so"
+chmod 666 "$scratch/odd/writable.so"
+: >"$scratch/odd/empty.so"
+head -c 3000 "$fixtures/good.so" >"$scratch/odd/cut.so"
+echo '#!/bin/sh' >"$scratch/odd/text.so"
+chmod go-w "$scratch/odd/"*.so 2>/dev/null || true
+chmod 666 "$scratch/odd/writable.so"
+expect 0 plugin list --plugin-path "$scratch/odd"
+for code in "R101 not-regular" "R102 perm-writable" "R601 io-failed" "R104 truncated" "R105 not-elf"; do
+    out_has "$code"
+done
+
+# ---- why: an unknown architecture, a stale block, a foreign tokenizer, on one screen ----
+rm -rf "$scratch/model"
+cp -r "$models/llama" "$scratch/model"
+sed 's/"LlamaForCausalLM"/"UnknownForCausalLM"/; s/"model_type": *"llama"/"model_type": "unknown"/
+    s/^{/{"quantization_config": {"quant_method": "awq", "bits": 4},/' \
+    "$models/llama/config.json" >"$scratch/model/config.json"
+sed '/"pre_tokenizer"/,/}/ s/"ByteLevel"/"Strange"/' \
+    "$models/llama/tokenizer.json" >"$scratch/model/tokenizer.json"
+expect 3 why "$scratch/model"
+out_has "does not name UnknownForCausalLM"
+out_has "quant_method awq is stale"
+out_has "refuses"
+[ "$(wc -l <"$scratch/out")" -le 24 ] || die "why is longer than a screen"
+
+# ---- conformance ----
+expect 0 plugin check org.davit.format.safetensors
+out_has "ok    loads"
+expect 3 plugin check "$fixtures/two_exports.so"
+out_has "FAIL  one_export"
+expect 3 plugin check "$fixtures/create_segv.so"
+out_has "SIGSEGV during create"
+expect 3 plugin check "$fixtures/side_effects.so"
+out_has "FAIL  no_side_effect"
+expect 3 plugin check "$fixtures/future_minor.so"
+out_has host-too-old
+expect 2 plugin check "$fixtures/nobody.so"
+
+# ---- two at once, a cache that cannot be written ----
+rm -rf "$scratch/cache"
+for i in 1 2 3; do
+    "$davit" run "$models/llama" --prompt "Hello" --max-tokens 4 -q >"$scratch/out.$i" 2>&1 &
+done
+wait
+for i in 1 2 3; do
+    cmp -s "$scratch/out.$i" "$scratch/plain" || die "runs at once differ"
+done
+XDG_CACHE_HOME=/proc/nowhere expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q
+cmp -s "$scratch/out" "$scratch/plain" || die "without a cache: another text"
+echo "all passed"
