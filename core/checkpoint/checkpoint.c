@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint_private.h"
+#include "source/hub_cache.h"
 
 /* ---- making and freeing ---- */
 
@@ -108,10 +109,14 @@ DavitCheckpoint *davit_checkpoint_open_with(const GArray *formats, const char *m
         return NULL;
     if (ckpt->path.entry)
         entry = g_strdup(ckpt->path.entry);
-    else if (!davit_ask_directory(ckpt, &entry, report))
+    else if (!davit_ask_directory(ckpt, &entry, report)) {
+        davit_hub_note_partial(ckpt->path.dir, report);
         return NULL;
-    if (!open_set(ckpt, entry, report) || has_new_error(report, before))
+    }
+    if (!open_set(ckpt, entry, report) || has_new_error(report, before)) {
+        davit_hub_note_partial(ckpt->path.dir, report);
         return NULL;
+    }
     return g_steal_pointer(&ckpt);
 }
 

@@ -258,6 +258,9 @@ static bool is_companion(const char *name)
 void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
 {
     DavitMany strays = {.report = report};
+    const char *chosen = ckpt->index             ? ckpt->index->name
+                         : ckpt->parts->len == 0 ? ""
+                                                 : get_part(ckpt, 0)->name;
 
     /* A file that was named by the user stands for itself. */
     if (ckpt->path.entry || ckpt->parts->len == 0)
@@ -277,9 +280,11 @@ void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report)
                                        .who = format->id,
                                        .subject = name,
                                        .found = "not read",
-                                       .message =
+                                       .message = davit_report_text(
+                                           report,
                                            "a weight file lies beside the ones that are "
-                                           "used"});
+                                           "used: those of %s",
+                                           chosen)});
     }
     davit_many_end(&strays);
 }

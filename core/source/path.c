@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "source/hub_cache.h"
+
 static int32_t fail(DavitReport *report, uint32_t code, int32_t status,
                     const char *subject, const char *found, const char *message)
 {
@@ -52,6 +54,21 @@ static int32_t list_names(DavitModelPath *path, DavitReport *report)
     return DAVIT_OK;
 }
 
+/* A path that is there wins over a cached hub id that is spelled the same. */
+static void note_shadowed(const char *model, DavitReport *report)
+{
+    if (strchr(model, '/') && davit_hub_has(model))
+        davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                    .severity = DAVIT_NOTE,
+                                    .stage = "path",
+                                    .subject = model,
+                                    .found = "a directory, and a model of the hub cache",
+                                    .message = "the directory is taken",
+                                    .hint = "give the snapshot's path for the cached "
+                                            "one"});
+}
+
 int32_t davit_model_path_init(DavitModelPath *path, const char *model,
                               DavitReport *report)
 {
@@ -61,6 +78,15 @@ int32_t davit_model_path_init(DavitModelPath *path, const char *model,
     *path = (DavitModelPath){.names = g_ptr_array_new_with_free_func(g_free)};
     if (stat(model, &st) != 0) {
         const bool absent = errno == ENOENT || errno == ENOTDIR;
+
+        if (absent && davit_hub_is_id(model) &&
+            (strchr(model, '/') || davit_hub_has(model))) {
+            status = davit_hub_find(model, &path->dir, report);
+            status = status ? status : list_names(path, report);
+            if (status)
+                davit_model_path_clear(path);
+            return status;
+        }
 
         status = davit_report_add(
             report, &(DavitFinding){
@@ -74,6 +100,7 @@ int32_t davit_model_path_init(DavitModelPath *path, const char *model,
                                           : "the model cannot be reached"});
     } else if (S_ISDIR(st.st_mode)) {
         path->dir = g_strdup(model);
+        note_shadowed(model, report);
         status = list_names(path, report);
     } else {
         path->dir = g_path_get_dirname(model);
@@ -123,15 +150,13 @@ static bool is_under(const char *path, const char *root)
 }
 
 /* Folder that links of @real_dir may lead into: the directory itself, or for a snapshot
- * of a hub cache (models--a--b/snapshots/REV) the cached repository. (owned) */
+ * of a hub cache (models--a--b/snapshots/REV) and folders in it the cached repository.
+ * (owned) */
 static char *link_root(const char *real_dir)
 {
-    g_autofree char *snapshots = g_path_get_dirname(real_dir);
-    g_autofree char *name = g_path_get_basename(snapshots);
+    char *repository = davit_hub_repository(real_dir);
 
-    if (strcmp(name, "snapshots") == 0)
-        return g_path_get_dirname(snapshots);
-    return g_strdup(real_dir);
+    return repository ? repository : g_strdup(real_dir);
 }
 
 static bool is_plain_name(const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the MODEL argument to files: a directory, or one file and the directory it lies
- * in. Hub ids (org/name) and URLs are not here.
+ * From the MODEL argument to files: a directory, one file and the directory it lies in,
+ * or a cached hub id (hub_cache.h). A path that is there comes before a hub id. URLs are
+ * not here.
  */
 #ifndef DAVIT_SOURCE_PATH_H
 #define DAVIT_SOURCE_PATH_H
