@@ -209,7 +209,7 @@ static bool is_idle(const DavitRecord *r)
     if (r->severity != DAVIT_NOTE)
         return false;
     if (r->code == DAVIT_R_STRAY_SHARD)
-        return (r->who && strstr(r->who, ".pickle")) ||
+        return g_strcmp0(r->stage, "hub") == 0 || (r->who && strstr(r->who, ".pickle")) ||
                (r->subject && g_str_has_prefix(r->subject, "adapter_model"));
     return r->code == DAVIT_R_ASSUMED || r->code == DAVIT_R_ALL_DECLINED;
 }

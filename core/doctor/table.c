@@ -72,7 +72,7 @@ const DavitCheckInfo davit_check_table[] = {
      "raise the limit of locked memory"},
     {"D34", "GPU", "a device that is not there cannot hold weights",
      "--device cpu"},
-    {"D35", "hub cache", "a link that leads to nothing is a file that is not there",
+    {"D35", "hub cache", "what the cache lacks is not there, whatever its links and part files promise",
      "download the model again"},
     {"D36", "hub cache sizes", "a blob of another size is not the file that it stands for",
      "download the model again"},
