@@ -10,6 +10,7 @@ extern const DavitCommand davit_command_run;            /* run.c */
 extern const DavitCommand davit_command_plan;           /* plan.c */
 extern const DavitCommand davit_command_inspect;        /* inspect.c */
 extern const DavitCommand davit_command_doctor;         /* doctor.c */
+extern const DavitCommand davit_command_estimate;       /* estimate.c */
 extern const DavitCommand davit_command_dump;           /* dump.c */
 extern const DavitCommand davit_command_eval;           /* eval.c */
 extern const DavitCommand davit_command_tokenize;       /* tokenize.c */

@@ -66,8 +66,10 @@ static const DavitFlag flags[] = {
     {"raw", 0, DAVIT_FLAG_SWITCH, NULL, "no chat template", NULL, NULL, true},
     {"tokenizer-config", 0, DAVIT_FLAG_TEXT, "FILE", "other tokenizer_config.json", NULL, NULL,
      true},
-    {"speculative-config", 0, DAVIT_FLAG_TEXT, "JSON", "drafting", NULL, NULL, true},
-    {"offload-config", 0, DAVIT_FLAG_TEXT, "JSON", "offloading", NULL, NULL, true},
+    {"speculative-config", 0, DAVIT_FLAG_TEXT, "JSON", "drafting: a document, or a file with it",
+     NULL, NULL, false},
+    {"offload-config", 0, DAVIT_FLAG_TEXT, "JSON", "offloading: a document, or a file with it", NULL,
+     NULL, false},
     {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
     {0},
 };
@@ -343,6 +345,8 @@ static int run(DavitCall *call)
     int code = check_numbers(call);
     if (!code)
         code = check_sampling(call);
+    if (!code)
+        code = davit_call_documents(call);
     if (code)
         return code;
     size_t len = 0;

@@ -18,6 +18,8 @@ void davit_call_take_records(DavitCall *call, davit_records *records);
 char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len);
 /* Set by the first Ctrl-C. */
 bool davit_interrupted(void);
+/* Check --speculative-config and --offload-config. Returns an exit code. (documents.c) */
+int davit_call_documents(DavitCall *call);
 void davit_catch_interrupt(void);
 
 #endif

@@ -7,7 +7,6 @@
     static const DavitCommand symbol = {                                                  \
         .name = name_, .args = args_, .max_args = 8, .summary = summary_}
 
-LATER(estimate, "estimate", "MODEL|config.json", "parameters, bytes and memory from a config");
 LATER(render, "template", "MODEL", "render a chat template");
 LATER(convert, "convert", "MODEL", "write another layout");
 LATER(merge, "merge", "MODEL", "merge an adapter");
@@ -21,6 +20,7 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plan,
     &davit_command_inspect,
     &davit_command_doctor,
+    &davit_command_estimate,
     &davit_command_dump,
     &davit_command_eval,
     &davit_command_tokenize,
@@ -35,7 +35,6 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plugin_enable,
     &davit_command_plugin_new,
     &davit_command_version,
-    &estimate,
     &render,
     &convert,
     &merge,

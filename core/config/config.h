@@ -20,7 +20,8 @@
 typedef struct DavitSettings DavitSettings;
 
 /* Read config.json beside the checkpoint (bounded, Python dialect), or its GGUF keys when
- * the checkpoint is a GGUF. generation_config.json is read too when there. Returns:
+ * the checkpoint is a GGUF (files beside it are then not read, which is a note).
+ * generation_config.json is read too when there. Returns:
  * (owned) settings, or NULL with records: config absent (DAVIT_R_CONFIG_MISSING), not
  * JSON, not an object. */
 DavitSettings *davit_settings_open(const DavitCheckpoint *checkpoint,

@@ -167,6 +167,33 @@ static size_t sources_of(const DavitSettings *s, Source out[3])
     return n;
 }
 
+/* The tokenizer puts its own BOS, so a value that is none is told and left out. -1 is an
+ * old spelling of none. */
+static void read_bos(DavitSettings *s, const Source *source, DavitReport *report)
+{
+    const char *key = source->gguf ? "tokenizer.ggml.bos_token_id" : "bos_token_id";
+    const json_t *value = json_object_get(source->object, key);
+    const json_int_t id = json_integer_value(value);
+    g_autofree char *text = NULL;
+
+    if (!value || json_is_null(value))
+        return;
+    if (json_is_integer(value) && id >= -1 && id <= INT32_MAX) {
+        s->bos = (int32_t)id;
+        return;
+    }
+    text = davit_tree_text(value);
+    davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
+                        .severity = DAVIT_WARNING,
+                        .stage = "config",
+                        .subject = davit_report_text(report, "%s: %s", source->file, key),
+                        .expected = "a token id",
+                        .found = text,
+                        .message = "not a token id; taken as not stated"});
+}
+
 static int32_t read_stop_tokens(DavitSettings *s, DavitReport *report)
 {
     static const char *const gguf_keys[] = {"tokenizer.ggml.eos_token_id",
@@ -186,15 +213,8 @@ static int32_t read_stop_tokens(DavitSettings *s, DavitReport *report)
                                  source[i].file, gguf_keys[k], report);
     }
     s->bos = -1;
-    for (size_t i = 0; i < n && s->bos < 0; i++) {
-        const json_t *bos = json_object_get(source[i].object,
-                                            source[i].gguf ? "tokenizer.ggml.bos_token_id"
-                                                           : "bos_token_id");
-        json_int_t id = json_is_integer(bos) ? json_integer_value(bos) : -1;
-
-        if (id >= 0 && id <= INT32_MAX)
-            s->bos = (int32_t)id;
-    }
+    for (size_t i = 0; i < n && s->bos < 0; i++)
+        read_bos(s, &source[i], report);
     return status;
 }
 

@@ -58,6 +58,24 @@ static void add_vocab_size(json_t *keys, const DavitCheckpoint *checkpoint)
         json_object_set_new(keys, key, json_integer((json_int_t)embedding->shape[0]));
 }
 
+/* A GGUF carries all of its settings, and a folder may hold those of several models: what
+ * lies beside it is not read. */
+static void note_unread(const DavitCheckpoint *checkpoint, DavitReport *report)
+{
+    g_autofree char *path = g_build_filename(davit_checkpoint_dir(checkpoint),
+                                             "generation_config.json", NULL);
+
+    if (g_file_test(path, G_FILE_TEST_EXISTS))
+        davit_report_add(report,
+                         &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                         .severity = DAVIT_NOTE,
+                                         .stage = "config",
+                                         .subject = "generation_config.json",
+                                         .found = "not read",
+                                         .message = "the keys inside the GGUF count, not "
+                                                    "the file beside it"});
+}
+
 static DavitSettings *open_gguf(const DavitCheckpoint *checkpoint, DavitReport *report)
 {
     json_t *keys = json_object();
@@ -72,6 +90,7 @@ static DavitSettings *open_gguf(const DavitCheckpoint *checkpoint, DavitReport *
             json_object_set_new(keys, kv->key.ptr, value);
     }
     add_vocab_size(keys, checkpoint);
+    note_unread(checkpoint, report);
     return davit_settings_from_keys(keys, name, report);
 }
 

@@ -180,6 +180,27 @@ static void test_stop_tokens(void)
     }
 }
 
+/* A BOS that is no id is told, never dropped in silence. */
+static void test_odd_bos(void)
+{
+    static const char *const odd[] = {"\"<s>\"", "[1]", "1.5", "-2", "3000000000"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(odd); i++) {
+        g_autofree char *text = g_strdup_printf("{\"bos_token_id\":%s}", odd[i]);
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitSettings) s = davit_settings_parse(text, strlen(text), NULL, 0,
+                                                          "config.json", report);
+        const DavitRecord *r;
+
+        g_assert_nonnull(s);
+        g_assert_cmpint(davit_settings_bos_id(s), ==, -1);
+        r = davit_report_get(report, 0);
+        g_assert_cmpint(r->severity, ==, DAVIT_WARNING);
+        g_assert_cmpuint(r->code, ==, DAVIT_R_CONFIG_INVALID);
+        g_assert_cmpstr(r->subject, ==, "config.json: bos_token_id");
+    }
+}
+
 static void test_generation_refused(void)
 {
     static const struct {
@@ -683,6 +704,7 @@ int main(int argc, char **argv)
     g_test_add_func("/settings/native_names_are_mistral", test_native_names_are_mistral);
     g_test_add_func("/settings/python_dialect", test_python_dialect);
     g_test_add_func("/settings/stop_tokens", test_stop_tokens);
+    g_test_add_func("/config/odd_bos", test_odd_bos);
     g_test_add_func("/settings/generation_refused", test_generation_refused);
     g_test_add_func("/settings/sampling", test_sampling);
     g_test_add_func("/settings/sampling_ends", test_sampling_ends);

@@ -325,7 +325,11 @@ static bool all_plain(const DavitDraft *draft)
 
 static void check_stale_block(const DavitDraft *draft)
 {
+    const json_t *config = davit_settings_json(draft->plan->settings);
     const json_t *block = davit_settings_quantization(draft->plan->settings);
+    const char *key = json_object_get(config, "quantization_config") == block
+                          ? "quantization_config"
+                          : "compression_config";
     const char *method = json_string_value(json_object_get(block, "quant_method"));
 
     /* a refused module is in no slot, and may be what the block speaks of */
@@ -337,12 +341,14 @@ static void check_stale_block(const DavitDraft *draft)
             .code = DAVIT_R_CONFIG_UNSUPPORTED,
             .severity = DAVIT_WARNING,
             .stage = "plan",
-            .subject = "config.json: quantization_config",
+            .subject = davit_report_text(draft->report, "config.json: %s", key),
             .expected = "no such block beside plain tensors",
             .found = method ? davit_report_text(draft->report, "quant_method %s", method)
                             : "no quant_method",
-            .message = "stale quantization_config: ignored, because the "
-                       "stored tensors are plain"});
+            .message = davit_report_text(draft->report,
+                                         "stale %s: ignored, because the stored tensors "
+                                         "are plain",
+                                         key)});
 }
 
 /* ---- rows of cut modules ---- */
