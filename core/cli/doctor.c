@@ -96,12 +96,15 @@ static bool is_shown(const DavitCall *call, const DavitRecord *r, DavitSeverity 
 static size_t print_check(const DavitCall *call, const DavitCheck *c, DavitSeverity severity)
 {
     size_t n = 0;
-    for (size_t k = 0; k < davit_report_count(c->findings); k++) {
-        const DavitRecord *r = davit_report_get(c->findings, k);
-        if (is_shown(call, r, severity) && (n < SHOWN_PER_CHECK || call->verbose))
-            print_finding(call, c, r);
-        n += r->severity == severity;
-    }
+    for (int own = 1; own >= 0; own--) /* the doctor's own explain the others */
+        for (size_t k = 0; k < davit_report_count(c->findings); k++) {
+            const DavitRecord *r = davit_report_get(c->findings, k);
+            if (r->severity != severity || (r->code > DAVIT_CODE_DOCTOR(0)) != own)
+                continue;
+            if (is_shown(call, r, severity) && (n < SHOWN_PER_CHECK || call->verbose))
+                print_finding(call, c, r);
+            n++;
+        }
     if (n > SHOWN_PER_CHECK && !call->verbose && (!call->quiet || severity == DAVIT_ERROR))
         printf("%s %zu more of these (-v shows them)\n", c->info->id, n - SHOWN_PER_CHECK);
     return n;

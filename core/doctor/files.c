@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor_private.h"
+#include "source/source.h"
 
 #define LONG_PATH    260  /* Windows' old limit, where shared folders end up */
 #define SMALL_TENSOR 65536u
@@ -37,7 +38,126 @@ static void tell_files(DavitDoctor *d)
     davit_checkpoint_check(c, davit_doctor_of(d, "D42")->findings);
 }
 
+/* ---- D02: a web page or a pointer where a file should be ---- */
+
+#define HEAD 64 /* bytes that tell what a small file is */
+
+static void look_at_head(DavitDoctor *d, const char *name, const char *full)
+{
+    static const char lfs[] = "version https://git-lfs";
+    g_autoptr(DavitReport) aside = davit_report_new();
+    g_autoptr(DavitSource) source = NULL;
+    char head[HEAD + 1] = {0};
+    uint64_t n;
+
+    if (!g_str_has_suffix(name, ".json") && !g_str_has_suffix(name, ".jinja"))
+        return;
+    source = davit_source_open(full, aside);
+    n = source ? MIN(davit_source_size(source), HEAD) : 0;
+    if (n == 0 || davit_source_read(source, 0, head, n, aside))
+        return;
+    if (strncmp(head, lfs, sizeof lfs - 1) == 0)
+        davit_doctor_say(d, "D02",
+                         &(DavitFinding){.code = DAVIT_R_LFS_POINTER,
+                                         .status = DAVIT_E_CORRUPT,
+                                         .subject = name,
+                                         .found = "a Git LFS pointer",
+                                         .message = "the file itself was not fetched",
+                                         .hint = "run git lfs pull in the folder, or "
+                                                 "download the file itself"});
+    else if (head[0] == '<' && g_str_has_suffix(name, ".json"))
+        davit_doctor_say(d, "D02",
+                         &(DavitFinding){.status = DAVIT_E_CORRUPT,
+                                         .subject = name,
+                                         .expected = "JSON",
+                                         .found = "a web page",
+                                         .message = "a page of the server was saved in "
+                                                    "place of the file: a login, an "
+                                                    "error, or the file's own page",
+                                         .hint = "download the file again, with access "
+                                                 "to the model"});
+}
+
 /* ---- D05, D43: what else lies there ---- */
+
+static bool is_weights_name(const char *name)
+{
+    static const char *const ends[] = {".safetensors", ".gguf", ".bin", ".pt",
+                                       ".pth",         ".ckpt", ".onnx"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++)
+        if (g_str_has_suffix(name, ends[i]))
+            return true;
+    return false;
+}
+
+static void check_weights_there(DavitDoctor *d)
+{
+    const GPtrArray *names = d->patient.path.names;
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    if (d->patient.checkpoint || d->patient.path.entry)
+        return;
+    for (guint i = 0; i < names->len; i++) {
+        if (is_weights_name(names->pdata[i]))
+            return;
+        if (i < 8)
+            g_string_append_printf(list, "%s%s", i ? ", " : "",
+                                   (const char *)names->pdata[i]);
+    }
+    davit_doctor_say(d, "D05",
+                     &(DavitFinding){.status = DAVIT_E_UNSUPPORTED,
+                                     .subject = "weights",
+                                     .expected = "a .safetensors or .gguf file",
+                                     .found = list->len ? list->str : "nothing",
+                                     .message = "the folder holds no weights at all",
+                                     .hint = "download the model's weights, too"});
+}
+
+/* A GGUF is one whatever it is called; other programs go by the name. */
+static void check_extension(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const char *name = c ? davit_checkpoint_file(c, 0).name : NULL;
+
+    if (name && strstr(davit_checkpoint_format(c), ".gguf") &&
+        !g_str_has_suffix(name, ".gguf"))
+        davit_doctor_say(d, "D03",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = name,
+                                         .expected = "a name that ends in .gguf",
+                                         .found = "a GGUF by its content",
+                                         .message = "other programs go by the name and "
+                                                    "will not read it",
+                                         .hint = "rename the file"});
+}
+
+/* A shard that is asked for may be there under a slightly other name. */
+static void check_spelling(DavitDoctor *d)
+{
+    const DavitReport *f = davit_doctor_of(d, "D04")->findings;
+    const GPtrArray *names = d->patient.path.names;
+    const size_t n = davit_report_count(f);
+
+    for (size_t i = 0; i < n; i++) {
+        const DavitRecord *r = davit_report_get(f, i);
+
+        for (guint k = 0; r->code == DAVIT_R_SHARD_MISSING && r->subject && k < names->len;
+             k++)
+            if (g_ascii_strcasecmp(names->pdata[k], r->subject) == 0) {
+                davit_doctor_say(d, "D04",
+                                 &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                                 .subject = r->subject,
+                                                 .expected = r->subject,
+                                                 .found = names->pdata[k],
+                                                 .message = "the file is there under a "
+                                                            "name that differs in case",
+                                                 .hint = "rename the files as the index "
+                                                         "spells them"});
+                return;
+            }
+    }
+}
 
 static bool is_pickle_name(const char *name)
 {
@@ -177,12 +297,15 @@ static void check_directory(DavitDoctor *d)
         if (path->entry && strcmp(path->entry, name) != 0)
             continue;
         look_at_name(d, name);
+        look_at_head(d, name, full);
         check_rights(d, name, full);
         check_hazard(d, name, full);
     }
     if (!path->entry) {
         check_case(d);
         look_below(d);
+        check_weights_there(d);
+        check_spelling(d);
     }
 }
 
@@ -267,6 +390,7 @@ void davit_check_files(DavitDoctor *doctor)
         return;
     }
     check_directory(doctor);
+    check_extension(doctor);
     check_room(doctor);
     if (doctor->patient.checkpoint) {
         check_small(doctor);

@@ -81,8 +81,20 @@ static void suggest_name(DavitDoctor *d)
     g_autoptr(GPtrArray) names = NULL;
     const char *near;
 
-    if (!r || r->code != DAVIT_R_ALL_DECLINED || !name)
+    if (!r || r->code != DAVIT_R_ALL_DECLINED)
         return;
+    if (!name) {
+        davit_doctor_say(d, "D06",
+                         &(DavitFinding){.status = DAVIT_E_UNSUPPORTED,
+                                         .subject = "config.json: model_type",
+                                         .expected = "model_type, and architectures",
+                                         .found = "neither",
+                                         .message = "the config does not say what the "
+                                                    "model is: the keys were lost",
+                                         .hint = "restore both keys from the model's "
+                                                 "origin"});
+        return;
+    }
     names = known_names(d->patient.registry);
     near = nearest(names, name);
     if (near)
@@ -94,6 +106,38 @@ static void suggest_name(DavitDoctor *d)
                                                     "architecture plugin states",
                                          .hint = "use it only if it is the same model "
                                                  "under a changed name"});
+}
+
+/* A converter may have written the wrong family. Only of families whose names are not
+ * given to others' weights. */
+static void check_family(DavitDoctor *d)
+{
+    static const char *const families[] = {"gemma", "falcon", "mamba", "starcoder", "gpt2"};
+    const char *arch = davit_settings_gguf_arch(d->patient.settings);
+    const davit_kv *kv =
+        arch ? davit_checkpoint_find_key(d->patient.checkpoint, "general.name") : NULL;
+    davit_span span;
+    g_autofree char *text = NULL;
+    g_autofree char *name = NULL;
+
+    if (!kv || !davit_kv_text(kv, &span))
+        return;
+    text = g_strndup(span.ptr, span.len);
+    name = g_ascii_strdown(text, -1);
+    for (size_t i = 0; i < G_N_ELEMENTS(families) && !strstr(name, "distill"); i++)
+        if (strstr(name, families[i]) && !strstr(arch, families[i]))
+            davit_doctor_say(d, "D06",
+                             &(DavitFinding){.severity = d->patient.plan ? DAVIT_NOTE
+                                                                         : DAVIT_WARNING,
+                                             .subject = "general.architecture",
+                                             .expected = families[i],
+                                             .found = arch,
+                                             .message = davit_doctor_text(
+                                                 d, "the file's name (%s) speaks of "
+                                                    "another family than its "
+                                                    "architecture key", text),
+                                             .hint = "convert the model again with a "
+                                                     "converter that knows it"});
 }
 
 static void check_architecture(DavitDoctor *d)
@@ -115,6 +159,7 @@ static void check_architecture(DavitDoctor *d)
         return;
     }
     suggest_name(d);
+    check_family(d);
     if (d->patient.plan)
         davit_doctor_fact(d, "D06", "%s, taken by %s", first_name(d->patient.settings),
                           d->patient.plan->arch->id);
@@ -122,9 +167,12 @@ static void check_architecture(DavitDoctor *d)
 
 /* ---- D08 ---- */
 
+/* Does a finding of D07 speak of a missing tensor with one of @tails? */
+static bool misses(const DavitDoctor *d, const char *tails);
+
 /* Beginnings of names behind the prefix that every text model's layers have. */
 static const char *const roots[] = {"layers.0.", "h.0.", "blk.0.", "block.0."};
-/* Prefixes that slots are looked for under. */
+/* Prefixes that are usual; slots are looked for under these and a few more. */
 static const char *const known_prefixes[] = {
     "",       "model.",       "language_model.model.", "model.language_model.",
     "blk.",   "transformer.", "language_model.",       "thinker.model.",
@@ -134,6 +182,18 @@ static bool is_known_prefix(const char *prefix)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(known_prefixes); i++)
         if (strcmp(prefix, known_prefixes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A wrapper's prefix that the plan strips by itself (plan/match.c). */
+static bool is_found_by_plan(const char *prefix)
+{
+    static const char *const list[] = {"base_model.model.model.", "base_model.model.",
+                                       "model.model."};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(list); i++)
+        if (strcmp(prefix, list[i]) == 0)
             return true;
     return false;
 }
@@ -165,6 +225,66 @@ static size_t wrapper_length(const char *prefix)
     return best;
 }
 
+/* Words that a wrapper puts inside the names of modules. */
+static void check_infix(DavitDoctor *d)
+{
+    static const struct {
+        const char *word, *message, *hint;
+    } table[] = {{".base_layer.", "an adapter's wrapper is inside the names: the adapter was "
+                                  "not merged",
+                  "merge the adapter where it was trained, and save again"},
+                 {"._orig_mod.", "a compiled module's wrapper is inside the names",
+                  "save the model from inside the wrapper"},
+                 {"._fsdp_wrapped_module.", "a sharded trainer's wrapper is inside the names",
+                  "save the model from inside the wrapper"},
+                 {"._checkpoint_wrapped_module.", "a wrapper that recomputes activations is "
+                                                  "inside the names",
+                  "save the model from inside the wrapper"}};
+    const DavitCheckpoint *c = d->patient.checkpoint;
+
+    for (size_t w = 0; w < G_N_ELEMENTS(table); w++)
+        for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
+            const char *name = davit_checkpoint_tensor(c, i)->name;
+
+            if (!strstr(name, table[w].word))
+                continue;
+            davit_doctor_say(d, "D08",
+                             &(DavitFinding){.severity = DAVIT_NOTE,
+                                             .status = d->patient.plan ? DAVIT_OK
+                                                                       : DAVIT_E_MISMATCH,
+                                             .subject = name,
+                                             .expected = "names of the model's own "
+                                                         "modules",
+                                             .found = table[w].word,
+                                             .message = table[w].message,
+                                             .hint = table[w].hint});
+            break;
+        }
+}
+
+/* Layers under another family's word, where the architecture wants "layers.". */
+static void check_family_names(DavitDoctor *d, const char *prefix)
+{
+    const davit_tensor_info *layer = NULL;
+    const DavitCheckpoint *c = d->patient.checkpoint;
+
+    for (size_t i = 0; !layer && i < davit_checkpoint_n_tensors(c); i++)
+        if (davit_name_layer(davit_checkpoint_tensor(c, i)->name) == 0)
+            layer = davit_checkpoint_tensor(c, i);
+    if (d->patient.plan || !layer || strstr(layer->name, "layers.") ||
+        strstr(layer->name, "blk.") || !misses(d, "q_proj.weight|gate_proj.weight"))
+        return;
+    davit_doctor_say(d, "D08",
+                     &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                     .subject = layer->name,
+                                     .expected = "layers.0. in front of a layer's names",
+                                     .found = layer->name + strlen(prefix),
+                                     .message = "the names are another family's, or were "
+                                                "changed on the way",
+                                     .hint = "take the config of the model that the "
+                                             "weights belong to, or rename the tensors"});
+}
+
 static void check_prefix(DavitDoctor *d)
 {
     const DavitCheckpoint *c = d->patient.checkpoint;
@@ -177,6 +297,8 @@ static void check_prefix(DavitDoctor *d)
         return;
     }
     davit_doctor_fact(d, "D08", "layers lie under \"%s\"", prefix);
+    check_infix(d);
+    check_family_names(d, prefix);
     if (is_known_prefix(prefix))
         return;
     n_wrapper = wrapper_length(prefix);
@@ -187,7 +309,8 @@ static void check_prefix(DavitDoctor *d)
         d, "D08",
         &(DavitFinding){
             .severity = DAVIT_NOTE,
-            .status = d->patient.plan ? DAVIT_OK : DAVIT_E_MISMATCH,
+            .status = d->patient.plan || is_found_by_plan(prefix) ? DAVIT_OK
+                                                                  : DAVIT_E_MISMATCH,
             .subject = davit_doctor_text(d, "%.*s", (int)n_wrapper, prefix),
             .expected = "names that begin with the model's own words",
             .found = davit_doctor_text(d, "%zu of %zu tensors begin so", n_with, n),
@@ -213,7 +336,6 @@ static const Join joins[] = {
      "gate_proj.weight|ffn_gate.weight|w1.weight", "gate and up"},
 };
 
-/* Does a finding of D07 speak of a tensor with one of @tails that is missing? */
 static bool misses(const DavitDoctor *d, const char *tails)
 {
     const DavitReport *f = davit_doctor_find(d, "D07")->findings;
@@ -323,6 +445,35 @@ static void check_experts_of(DavitDoctor *d, int64_t layer, int64_t stated)
             .message = "the layer's experts do not number as the config says"});
 }
 
+/* Layers must begin at 0; a file that begins later lacks the first, or counts from 1. */
+static void check_first_layer(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    int64_t least = INT64_MAX, most = -1;
+
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
+        const int64_t layer = davit_name_layer(davit_checkpoint_tensor(c, i)->name);
+
+        least = layer >= 0 ? MIN(least, layer) : least;
+        most = MAX(most, layer);
+    }
+    if (most < 0 || least == 0)
+        return;
+    davit_doctor_say(d, "D11",
+                     &(DavitFinding){.severity = DAVIT_WARNING,
+                                     .status = d->patient.plan ? DAVIT_OK
+                                                               : DAVIT_E_MISMATCH,
+                                     .subject = "layers",
+                                     .expected = "numbers from 0",
+                                     .found = davit_doctor_text(
+                                         d, "%" PRId64 " to %" PRId64, least, most),
+                                     .message = "the file's layers do not begin at 0: they "
+                                                "are counted from another number, or the "
+                                                "first are missing",
+                                     .hint = "rename the tensors, or fetch the missing "
+                                             "files"});
+}
+
 static void check_experts(DavitDoctor *d)
 {
     static const char *const keys[] = {"num_experts", "num_local_experts",
@@ -354,6 +505,7 @@ void davit_check_names(DavitDoctor *doctor)
     }
     check_prefix(doctor);
     check_joins(doctor);
+    check_first_layer(doctor);
     check_experts(doctor);
     if (doctor->patient.plan)
         davit_doctor_fact(doctor, "D07", "%zu slots, all filled",

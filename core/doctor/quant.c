@@ -134,6 +134,40 @@ static const json_t *left_out(const json_t *block)
     return NULL;
 }
 
+/* Entries that name no module: a list of other names would leave nothing out. */
+static void check_matches(DavitDoctor *d, const json_t *list)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const char *first = NULL;
+    const json_t *item;
+    size_t i, n_plain = 0, n_idle = 0;
+
+    json_array_foreach(list, i, item)
+    {
+        const char *module = json_string_value(item);
+        bool hit = false;
+
+        if (!module || g_str_has_prefix(module, "re:") || strpbrk(module, "*?["))
+            continue;
+        n_plain++;
+        for (size_t t = 0; !hit && t < davit_checkpoint_n_tensors(c); t++)
+            hit = strstr(davit_checkpoint_tensor(c, t)->name, module) != NULL;
+        first = hit || first ? first : module;
+        n_idle += !hit;
+    }
+    if (n_idle == 0)
+        return;
+    davit_doctor_say(
+        d, "D19",
+        &(DavitFinding){.severity = n_idle == n_plain ? DAVIT_WARNING : DAVIT_NOTE,
+                        .subject = first,
+                        .expected = "a module of the checkpoint",
+                        .found = davit_doctor_text(d, "%zu of %zu entries name none",
+                                                   n_idle, n_plain),
+                        .message = "modules that are listed as left out of quantisation "
+                                   "are not in the checkpoint under these names"});
+}
+
 static void check_left_out(DavitDoctor *d, const json_t *list)
 {
     const DavitCheckpoint *c = d->patient.checkpoint;
@@ -179,8 +213,10 @@ void davit_check_quant(DavitDoctor *doctor)
     check_block(doctor);
     check_scales(doctor);
     list = left_out(davit_settings_quantization(doctor->patient.settings));
-    if (list)
+    if (list) {
         check_left_out(doctor, list);
+        check_matches(doctor, list);
+    }
     davit_doctor_fact(doctor, "D19", "%zu modules left out by name",
                       list ? json_array_size(list) : 0);
 }

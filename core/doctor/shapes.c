@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the tensors' shapes and types say, against what the config says. The plan has
  * refused what does not fit; here the numbers that would fit are worked out. */
+#include <stdio.h>
 #include <string.h>
 
 #include "doctor/doctor_private.h"
@@ -16,6 +17,15 @@ static bool is_plain(const davit_tensor_info *t)
            strcmp(t->dtype, "f16/1") == 0;
 }
 
+/* Did the plan get as far as the shapes, and refuse? Then this is the explanation. */
+static bool is_refused(const DavitDoctor *d)
+{
+    return !d->patient.plan &&
+           (davit_report_failed(davit_doctor_find(d, "D10")->findings) ||
+            davit_report_failed(davit_doctor_find(d, "D07")->findings) ||
+            davit_report_failed(davit_doctor_find(d, "D14")->findings));
+}
+
 /* Beside an error of the plan this is its explanation, else a finding of its own. */
 static void say_size(DavitDoctor *d, const char *key, int64_t stated, int64_t found,
                      const char *why)
@@ -24,6 +34,7 @@ static void say_size(DavitDoctor *d, const char *key, int64_t stated, int64_t fo
         d, "D10",
         &(DavitFinding){
             .severity = d->patient.plan ? DAVIT_NOTE : DAVIT_WARNING,
+            .status = is_refused(d) ? DAVIT_E_MISMATCH : DAVIT_OK,
             .subject = davit_doctor_text(d, "config.json: %s", key),
             .expected = davit_doctor_text(d, "%" PRId64, found),
             .found = stated >= 0 ? davit_doctor_text(d, "%" PRId64, stated) : "absent",
@@ -87,6 +98,42 @@ static void check_heads(DavitDoctor *d)
                  "rows of k_proj by head_dim");
 }
 
+/* Rows and columns of a finding "[48, 32]" against "[32, 48] (I,H)". */
+static bool is_transposed(const DavitRecord *r)
+{
+    const char *found = r->found ? strrchr(r->found, '[') : NULL;
+    unsigned long long a, b, x, y;
+
+    return r->code == DAVIT_R_SHAPE_MISMATCH && found && r->expected &&
+           sscanf(found, "[%llu, %llu]", &a, &b) == 2 &&
+           sscanf(r->expected, "[%llu, %llu]", &x, &y) == 2 && a == y && b == x && a != b;
+}
+
+static void check_transposed(DavitDoctor *d)
+{
+    const DavitReport *f = davit_doctor_find(d, "D10")->findings;
+    const char *first = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < davit_report_count(f); i++)
+        if (is_transposed(davit_report_get(f, i))) {
+            first = first ? first : davit_report_get(f, i)->subject;
+            n++;
+        }
+    if (n > 0)
+        davit_doctor_say(d, "D10",
+                         &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                         .subject = first,
+                                         .expected = "[outputs, inputs]",
+                                         .found = davit_doctor_text(
+                                             d, "%zu names with rows and columns "
+                                                "exchanged", n),
+                                         .message = "matrices are stored transposed, as "
+                                                    "some programs do",
+                                         .hint = "transpose them, or save the model "
+                                                 "again from its own program"});
+}
+
 static void check_sizes(DavitDoctor *d)
 {
     if (!d->patient.settings) {
@@ -102,6 +149,7 @@ static void check_sizes(DavitDoctor *d)
         return; /* every shape fits its slot */
     check_hidden(d);
     check_heads(d);
+    check_transposed(d);
 }
 
 /* ---- D12 ---- */
@@ -164,6 +212,19 @@ static void check_rows(DavitDoctor *d)
         d->patient.tokenizer ? davit_tokenizer_n_ids(d->patient.tokenizer) : 0;
     int64_t stated;
 
+    if (rows && is_refused(d) && davit_patient_int(&d->patient, "vocab_size", &stated) &&
+        (uint64_t)stated != rows)
+        davit_doctor_say(d, "D14",
+                         &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                         .subject = "config.json: vocab_size",
+                                         .expected = davit_doctor_text(
+                                             d, "%" PRIu64 ", rows of the embedding", rows),
+                                         .found = davit_doctor_text(d, "%" PRId64, stated),
+                                         .message = "the vocabulary was resized, or the "
+                                                    "config is another model's",
+                                         .hint = davit_doctor_text(
+                                             d, "set vocab_size to %" PRIu64
+                                                ", if the weights are right", rows)});
     if (!rows && davit_patient_int(&d->patient, "vocab_size", &stated) && stated > 0)
         rows = (uint64_t)stated;
     if (!rows || !n_ids) {

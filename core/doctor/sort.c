@@ -98,13 +98,21 @@ static const char *check_of_path(const DavitRecord *r)
     switch (r->code) {
     case DAVIT_R_HEADER_INVALID:
         return "D39";
-    case DAVIT_R_NOT_FOUND:
-        return r->found && strchr(r->found, '/') ? "D35" : "D40";
+    case DAVIT_R_NOT_FOUND: /* a link that leads to nothing, or no such model */
+        return !r->found || !strchr(r->found, '/')  ? "D40"
+               : strstr(r->found, "../blobs/") != NULL ? "D35"
+                                                       : "D39";
     case DAVIT_R_SOURCE_CHOSEN:
         return "D40";
     default:
         return "D38";
     }
+}
+
+/* Does the subject begin with a file's name? */
+static bool is_of_file(const DavitRecord *r, const char *name)
+{
+    return r->subject && g_str_has_prefix(r->subject, name);
 }
 
 static const char *check_of(const DavitRecord *r)
@@ -113,11 +121,17 @@ static const char *check_of(const DavitRecord *r)
 
     if (r->code == DAVIT_R_LFS_POINTER || r->code == DAVIT_R_EMPTY_FILE)
         return is_gguf(r) ? "D03" : "D02";
+    if (strcmp(stage, "path") == 0)
+        return check_of_path(r);
+    if (is_of_file(r, "tokenizer"))
+        return "D14";
+    if (is_of_file(r, "config.json") || is_of_file(r, "params.json"))
+        return check_of_settings(r);
+    if (r->subject && g_str_has_suffix(r->subject, ".index.json"))
+        return "D04";
     if (strcmp(stage, "tokenizer") == 0 || r->code == DAVIT_R_TOKENIZER_INVALID ||
         r->code == DAVIT_R_PRETOKENIZER_UNKNOWN || r->code == DAVIT_R_TOKENIZER_UNSUPPORTED)
         return "D14";
-    if (strcmp(stage, "path") == 0)
-        return check_of_path(r);
     if (strcmp(stage, "config") == 0)
         return check_of_settings(r);
     if (strcmp(stage, "plan") == 0 || strcmp(stage, "claim") == 0 ||

@@ -5,8 +5,8 @@
  *
  * case.json: "from" a golden model that is copied, "into" a folder below the work folder;
  * "patch" of config.json (RFC 7396), "tensors" edits of "file" (model.safetensors):
- * {"rename","to"} prefixes, {"drop"} a prefix, {"copy","to"} one tensor, {"fill","hex"}
- * bytes over and over; "blob": file that moves into the hub cache's blobs under its own
+ * {"rename","to"} prefixes, {"drop"} a prefix, {"copy","to"} one tensor, {"turn"} its
+ * shape, {"fill","hex"} bytes over and over; "blob": file that moves into the hub cache's blobs under its own
  * hash, or under "blob_name". Then the recipe (tests/faults/recipe.h), if there is one.
  * "model" is what is examined ("into", else the work folder); "base" a golden model;
  * "options": deep, tp, dtype. "findings": every error and warning of the model must be
@@ -130,6 +130,16 @@ static void fill_tensor(Shard *shard, const char *name, const char *hex)
     }
 }
 
+/* Rows and columns exchanged in the shape. */
+static void turn_tensor(Shard *shard, const char *name)
+{
+    json_t *shape = json_object_get(json_object_get(shard->head, name), "shape");
+    const json_int_t rows = json_integer_value(json_array_get(shape, 0));
+
+    json_array_set(shape, 0, json_array_get(shape, 1));
+    json_array_set_new(shape, 1, json_integer(rows));
+}
+
 /* All names that begin with @prefix: another beginning, or (@to NULL) gone. */
 static void rename_tensors(Shard *shard, const char *prefix, const char *to)
 {
@@ -175,6 +185,8 @@ static void edit_tensors(const Case *c)
             rename_tensors(&shard, rename ? rename : drop, rename ? to : NULL);
         if (copy)
             json_object_set(shard.head, to, json_object_get(shard.head, copy));
+        if (json_object_get(edit, "turn"))
+            turn_tensor(&shard, json_string_value(json_object_get(edit, "turn")));
         if (fill)
             fill_tensor(&shard, fill, json_string_value(json_object_get(edit, "hex")));
     }

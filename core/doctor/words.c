@@ -178,6 +178,42 @@ static void check_markers(DavitDoctor *d)
     }
 }
 
+/* Two files may carry the template; the .jinja counts. */
+static void check_two_templates(DavitDoctor *d)
+{
+    const json_t *value = json_object_get(d->patient.tokenizer_config, "chat_template");
+
+    if (json_is_string(value) &&
+        davit_model_path_has(&d->patient.path, "chat_template.jinja") &&
+        strcmp(json_string_value(value), d->patient.template) != 0)
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = "chat_template.jinja",
+                                         .expected = "the text in tokenizer_config.json",
+                                         .found = "another text",
+                                         .message = "two files carry a chat template and "
+                                                    "they differ; the .jinja counts",
+                                         .hint = "remove the one that is not meant"});
+}
+
+static void check_bos_pair(DavitDoctor *d)
+{
+    size_t n;
+
+    davit_tokenizer_prefix(d->patient.tokenizer, &n);
+    if (n > 0 && strstr(d->patient.template, "bos_token"))
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = "chat template",
+                                         .expected = "BOS once",
+                                         .found = "written by the template, and added by "
+                                                  "the tokenizer",
+                                         .message = "a program that encodes the rendered "
+                                                    "text like any other gets BOS twice",
+                                         .hint = "nothing here; --no-special for text "
+                                                 "that was rendered elsewhere"});
+}
+
 /* ---- D14: two files about the same tokens ---- */
 
 static void check_added(DavitDoctor *d)
@@ -229,5 +265,7 @@ void davit_check_words(DavitDoctor *doctor)
     if (doctor->patient.template) {
         check_turn_end(doctor);
         check_markers(doctor);
+        check_two_templates(doctor);
+        check_bos_pair(doctor);
     }
 }

@@ -165,8 +165,8 @@ const char *davit_match_prefix(const DavitDraft *draft, const GArray *table)
             best = prefixes[p];
             second = NULL;
             most = n;
-        } else if (n == most && n > 0) {
-            second = prefixes[p];
+        } else if (n == most && 2 * n > table->len) {
+            second = prefixes[p]; /* a slot or two are found anywhere, by chance */
         }
     }
     if (second)
