@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "engine/private.h"
@@ -20,6 +19,8 @@ static const DavitFlag flags[] = {
     {"safe", 0, DAVIT_FLAG_SWITCH, NULL, "text that looks like a special token stays text", NULL,
      NULL, false},
     {"count", 0, DAVIT_FLAG_SWITCH, NULL, "print how many ids, not the ids", NULL, NULL, false},
+    {"offsets", 0, DAVIT_FLAG_SWITCH, NULL, "with --json: the bytes of the text for each id", NULL,
+     NULL, false},
     {"explain", 0, DAVIT_FLAG_SWITCH, NULL, "print pieces, family, plugin and why", NULL, NULL,
      false},
     {0},
@@ -28,41 +29,6 @@ static const char *const examples[] = {
     "davit tokenize model/ \"Hello world\"", "ids separated by spaces",
     "davit tokenize tokenizer.json --file text.txt --lines", "one output line per input line",
     "davit tokenize model.gguf --decode \"504 3575 282\"", "ids back to text", NULL};
-
-/* ---- finding the tokenizer ---- */
-
-static DavitTokenizer *open_json(DavitCall *call, DavitRegistry *registry, const char *path)
-{
-    const uint8_t *text;
-    g_autoptr(DavitSource) source = davit_source_open(path, call->report);
-    if (!source || davit_source_view(source, 0, davit_source_size(source), &text, call->report))
-        return NULL;
-    DavitTokenizer *tokenizer =
-        davit_tokenizer_from_json((const char *)text, davit_source_size(source),
-                                  davit_source_name(source), registry, call->report);
-    if (davit_source_check(source, call->report)) /* cut while it was read */
-        g_clear_pointer(&tokenizer, davit_tokenizer_free);
-    return tokenizer;
-}
-
-/* A tokenizer.json by itself, one in a directory (weights or not), or a checkpoint's. */
-static DavitTokenizer *open_tokenizer(DavitCall *call, DavitRegistry *registry)
-{
-    const char *path = call->args[0];
-    if (g_str_has_suffix(path, ".json") && !g_str_has_suffix(path, ".index.json"))
-        return open_json(call, registry, path);
-    if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
-        g_autofree char *inside = g_build_filename(path, "tokenizer.json", NULL);
-        if (g_file_test(inside, G_FILE_TEST_EXISTS))
-            return open_json(call, registry, inside);
-    }
-    g_autoptr(DavitCheckpoint) c =
-        davit_checkpoint_open(registry, path, DAVIT_INSPECT, call->report);
-    DavitTokenizer *tokenizer = c ? davit_tokenizer_of(c, registry, call->report) : NULL;
-    if (tokenizer && davit_checkpoint_check(c, call->report))
-        g_clear_pointer(&tokenizer, davit_tokenizer_free);
-    return tokenizer;
-}
 
 /* ---- encode ---- */
 
@@ -129,8 +95,37 @@ static void explain_head(Job *job)
            f.family, f.plugin ? f.plugin : "-", f.why, f.source, f.model, f.shape);
 }
 
+static json_t *spans_json(const GArray *spans)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < spans->len; i++) {
+        const DavitSpan span = g_array_index(spans, DavitSpan, i);
+        json_array_append_new(list, json_pack("[I,I]", (json_int_t)span.start,
+                                              (json_int_t)span.end));
+    }
+    return list;
+}
+
+/* An input of the document with ids, count and offsets. */
+static int32_t encode_with_offsets(Job *job, const char *text, size_t n)
+{
+    g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+    DavitIds ids = {0};
+    const int32_t status =
+        davit_encode_spans(job->encoder, text, n, job->how, &ids, spans, job->call->report);
+    if (!status)
+        json_array_append_new(job->inputs,
+                              json_pack("{s:o, s:I, s:o}", "ids", ids_json(ids.ids, ids.n),
+                                        "count", (json_int_t)ids.n, "offsets",
+                                        spans_json(spans)));
+    davit_ids_clear(&ids);
+    return status;
+}
+
 static int32_t encode_one(Job *job, const char *text, size_t n)
 {
+    if (davit_call_has(job->call, "offsets"))
+        return encode_with_offsets(job, text, n);
     if (davit_call_has(job->call, "explain"))
         return davit_encode_pieces(job->encoder, text, n, job->how, explain_piece, job,
                                    job->call->report);
@@ -191,6 +186,10 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "TEXT", "give a text, or --file", NULL);
     if (davit_call_has(call, "lines") && !file)
         return davit_call_usage(call, "--lines", "goes with --file", NULL);
+    if (davit_call_has(call, "offsets") &&
+        (!call->json || davit_call_has(call, "decode") || davit_call_has(call, "explain")))
+        return davit_call_usage(call, "--offsets",
+                                "goes with --json, and not with --decode or --explain", NULL);
     size_t n = 0;
     g_autofree char *text = file ? davit_call_read_file(call, file, &n) : g_strdup(call->args[1]);
     if (!text)
@@ -200,7 +199,7 @@ static int run(DavitCall *call)
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
     if (!registry)
         return davit_call_exit(call);
-    g_autoptr(DavitTokenizer) tokenizer = open_tokenizer(call, registry);
+    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_open(call->args[0], registry, call->report);
     if (!tokenizer)
         return davit_call_exit(call);
     g_autoptr(DavitEncoder) encoder = davit_encoder_new(tokenizer);
@@ -223,13 +222,14 @@ static int run(DavitCall *call)
 
 const DavitCommand davit_command_tokenize = {
     .name = "tokenize",
-    .args = "MODEL|tokenizer.json [TEXT]",
+    .args = "MODEL|FILE [TEXT]",
     .min_args = 1,
     .max_args = 2,
     .summary = "text to token ids and back",
     .description = "Prints token ids separated by spaces, one output line per input, EMPTY for "
-                   "none.\nIds equal Hugging Face's tokenizers. --decode prints text, special tokens "
-                   "kept.",
+                   "none.\nFILE is a tokenizer by itself: tokenizer.json, tekken.json, a SentencePiece "
+                   ".model, a .tiktoken file. Ids equal Hugging Face's tokenizers, mistral-common, "
+                   "sentencepiece or\ntiktoken. --decode prints text, special tokens kept.",
     .flags = flags,
     .examples = examples,
     .run = run,

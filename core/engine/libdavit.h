@@ -154,6 +154,101 @@ int davit_model_detokenize(const davit_model *model, const int32_t *ids, size_t 
                            davit_records **out_records);
 void davit_free(void *p);
 
+/* ---- text: a tokenizer without a model ---- */
+
+/* A tokenizer and the word caches of whoever uses it. All functions below may be called on
+ * one davit_text from any number of threads at the same time. */
+typedef struct davit_text davit_text;
+
+typedef struct davit_text_params {
+    uint64_t struct_size;
+    /* A model directory (weights are not needed), a GGUF, or a tokenizer by itself:
+     * tokenizer.json, tekken.json, SentencePiece .model, .tiktoken. Required */
+    const char *source;
+    const char *const *plugin_paths; /* as in davit_model_params; may be NULL */
+    const char *const *trust_dirs;
+} davit_text_params;
+
+int davit_text_load(const davit_text_params *params, davit_text **out_text,
+                    davit_records **out_records);
+/* No other thread may be in a call on @text. NULL is fine. */
+void davit_text_free(davit_text *text);
+
+typedef struct davit_text_info {
+    uint64_t struct_size;
+    const char *source; /* "tokenizer.json", "gguf" ...; all borrowed from the text */
+    const char *family; /* the pre-tokenizer's name, "llama3" */
+    const char *plugin; /* component that claims it */
+    const char *shape;  /* canonical form of the pre-tokenizer */
+    const char *why;    /* how the plugin was chosen */
+    const char *model;  /* "BPE, byte level" ... */
+    uint64_t n_ids;     /* one past the highest id; some below may be unused */
+    int64_t bos, eos, unk, pad; /* -1 where the source does not say */
+} davit_text_info;
+int davit_text_describe(const davit_text *text, davit_text_info *out);
+
+/* Text of @id as the file spells it (byte-level files in their letters), NULL = unused id.
+ * Borrowed from the text. */
+const char *davit_text_token(const davit_text *text, int32_t id, size_t *out_len);
+/* Id of a token spelled like that, -1 = none. */
+int32_t davit_text_id(const davit_text *text, const char *token, size_t n);
+int davit_text_is_special(const davit_text *text, int32_t id); /* 1 or 0 */
+
+typedef struct davit_encode_params {
+    uint64_t struct_size;
+    uint32_t flags;     /* DAVIT_LIB_NO_SPECIAL, DAVIT_LIB_SAFE, DAVIT_LIB_OFFSETS */
+    uint32_t n_threads; /* of a batch; 0 = all this process may use */
+    /* Most ids of one encoding, 0 = no limit. BOS, EOS and the like are kept, ids of the
+     * text are cut from its end. */
+    uint64_t max_ids;
+} davit_encode_params;
+
+#define DAVIT_LIB_OFFSETS 4u /* fill starts and ends */
+
+/* One encoded text. Free its arrays with davit_encoding_clear. */
+typedef struct davit_encoding {
+    uint64_t struct_size;
+    int32_t *ids;
+    size_t n;
+    size_t total; /* ids without max_ids */
+    /* Bytes of the text that each id stands for, NULL unless asked for. Exact where the
+     * tokenizer's normaliser leaves characters alone; elsewhere all ids between two added
+     * tokens get the whole stretch. */
+    uint64_t *starts, *ends;
+} davit_encoding;
+void davit_encoding_clear(davit_encoding *encoding);
+
+/* Ids of @n bytes of UTF-8. @params may be NULL: special tokens added, no limit. Set
+ * out->struct_size first; on failure *out is left alone. */
+int davit_text_encode(davit_text *text, const char *bytes, size_t n,
+                      const davit_encode_params *params, davit_encoding *out,
+                      davit_records **out_records);
+/* The same for @count texts on several threads; results do not depend on how many. Stops at
+ * the first failure of the lowest index: then all of @out is left alone. */
+int davit_text_encode_batch(davit_text *text, const char *const *bytes, const size_t *n,
+                            size_t count, const davit_encode_params *params,
+                            davit_encoding *out, davit_records **out_records);
+/* How many ids davit_text_encode would give without max_ids. */
+int davit_text_count(davit_text *text, const char *bytes, size_t n,
+                     const davit_encode_params *params, size_t *out_count,
+                     davit_records **out_records);
+
+/* Text of ids; as davit_model_detokenize. */
+int davit_text_decode(const davit_text *text, const int32_t *ids, size_t n,
+                      int skip_special, char **out, size_t *out_len);
+
+/* Decoding one id at a time. What comes out is valid UTF-8, and all of it together equals
+ * davit_text_decode of all ids. One thread at a time for each stream. */
+typedef struct davit_text_stream davit_text_stream;
+davit_text_stream *davit_text_stream_new(const davit_text *text, int skip_special);
+void davit_text_stream_free(davit_text_stream *stream); /* before its text; NULL is fine */
+/* The text that @id completes: borrowed until the next call on the stream, *out_len may be
+ * 0. OK, or USAGE if @id is unused. */
+int davit_text_stream_push(davit_text_stream *stream, int32_t id, const char **out,
+                           size_t *out_len);
+/* What was held back; the stream is at its start again. */
+int davit_text_stream_end(davit_text_stream *stream, const char **out, size_t *out_len);
+
 /* ---- engine ---- */
 
 typedef struct davit_engine_params {

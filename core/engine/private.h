@@ -95,6 +95,13 @@ void davit_records_give(DavitReport *report, davit_records **out);
 /* Status of a wrong handle or parameter, with a record. */
 int davit_usage(const char *message, davit_records **out);
 
+/* Tokenizer in the files beside the weights. *out NULL with DAVIT_OK: there is none. */
+int32_t davit_tokenizer_beside(const DavitCheckpoint *checkpoint, DavitRegistry *registry,
+                               DavitTokenizer **out, DavitReport *report);
+/* Returns: (owned) the tokenizer of @path: a tokenizer file by itself, a directory with one
+ * (weights or not), or a checkpoint; NULL with records. */
+DavitTokenizer *davit_tokenizer_open(const char *path, DavitRegistry *registry,
+                                     DavitReport *report);
 /* Tokenizer of a checkpoint: tokenizer.json beside it (preferred, with a note when a GGUF has
  * its own), or GGUF keys. Returns: (owned) or NULL with records. */
 DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *checkpoint, DavitRegistry *registry,

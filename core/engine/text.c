@@ -2,7 +2,6 @@
  * Finding a checkpoint's tokenizer. */
 #include "engine/private.h"
 
-#define MAX_TOKENIZER_JSON (512ull << 20)
 
 static void take_text(const DavitCheckpoint *c, const char *key, davit_span *out)
 {
@@ -75,21 +74,23 @@ static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *regist
 DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *registry,
                                    DavitReport *report)
 {
-    g_autoptr(GBytes) json = NULL;
-    if (davit_checkpoint_sibling(c, "tokenizer.json", MAX_TOKENIZER_JSON, &json, report))
+    DavitTokenizer *tokenizer;
+    if (davit_tokenizer_beside(c, registry, &tokenizer, report))
         return NULL;
-    if (json) {
+    if (tokenizer) {
+        DavitTokenizerFacts facts;
+        davit_tokenizer_facts(tokenizer, &facts);
         if (has_vocab(c))
             davit_report_add(report, &(DavitFinding){
                                          .code = DAVIT_R_SOURCE_CHOSEN,
                                          .severity = DAVIT_NOTE,
                                          .stage = "tokenizer",
-                                         .subject = "tokenizer.json",
-                                         .message = "the tokenizer.json beside the GGUF is used; "
-                                                    "the vocabulary inside it is not"});
-        size_t n;
-        const char *text = g_bytes_get_data(json, &n);
-        return davit_tokenizer_from_json(text, n, "tokenizer.json", registry, report);
+                                         .subject = facts.source,
+                                         .message = davit_report_text(
+                                             report, "the %s beside the GGUF is used; the "
+                                                     "vocabulary inside it is not",
+                                             facts.source)});
+        return tokenizer;
     }
     if (has_vocab(c))
         return from_gguf(c, registry, report);
@@ -98,7 +99,9 @@ DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *regi
                                      .status = DAVIT_E_UNSUPPORTED,
                                      .stage = "tokenizer",
                                      .subject = "tokenizer.json",
-                                     .expected = "tokenizer.json, or tokenizer.ggml keys in a GGUF",
+                                     .expected = "tokenizer.json, tekken.json, tokenizer.model, "
+                                                 "tiktoken.model, vocab.json and merges.txt, or "
+                                                 "tokenizer.ggml keys in a GGUF",
                                      .message = "the model has no tokenizer that davit reads",
                                      .hint = "put the model's tokenizer.json beside its weights, "
                                              "or give token ids with --ids"});

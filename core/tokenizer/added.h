@@ -18,6 +18,7 @@
 #define DAVIT_ADDED_RSTRIP      4u
 #define DAVIT_ADDED_NORMALIZED  8u
 #define DAVIT_ADDED_SPECIAL     16u
+#define DAVIT_ADDED_HIDDEN      32u /* has an id and a text, is never found in a text */
 
 typedef struct DavitAdded {
     char *text; /* owned by the table that holds it */

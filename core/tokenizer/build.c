@@ -190,14 +190,16 @@ static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdd
     }
     added = g_memdup2(in, sizeof *in);
     in->text = NULL;
-    added->id = davit_vocab_find(t->vocab, added->text, added->len);
+    added->id = parts->ids_declared
+                    ? -1
+                    : davit_vocab_find(t->vocab, added->text, added->len);
     if (added->id < 0) {
-        added->id = *next;
+        added->id = parts->ids_declared ? declared : *next;
         if (davit_vocab_add(t->vocab, added->id, added->text, added->len) !=
             DAVIT_VOCAB_ADDED)
             status =
                 davit_tok_invalid(parts, report, "added_tokens", "a free id", NULL,
-                                  "the next free id is taken, the vocabulary has holes");
+                                  "the id of an added token is taken");
     }
     g_ptr_array_add(t->added, added);
     g_hash_table_insert(t->added_ids, key, added);
@@ -216,6 +218,8 @@ static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
     size_t len = added->len;
     bool cut;
 
+    if (added->flags & DAVIT_ADDED_HIDDEN)
+        return DAVIT_OK;
     if (!(added->flags & DAVIT_ADDED_NORMALIZED))
         return davit_trie_add(t->raw, text, len, added)
                    ? DAVIT_OK
@@ -276,8 +280,10 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     t->raw = davit_trie_new();
     t->normal = davit_trie_new();
     t->source = g_strdup(parts->source);
+    t->front_space = parts->front_space;
     if (parts->has_claim)
-        t->why = g_strdup("the plugin claims the GGUF pre-tokenizer name");
+        t->why = g_strdup(parts->why ? parts->why
+                                     : "the plugin claims the GGUF pre-tokenizer name");
     memcpy(t->specials, parts->specials, sizeof t->specials);
 
     status = find_claim(t, parts, registry, report);

@@ -7,6 +7,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/spans.h"
 #include "tokenizer/tokenizer_private.h"
 
 /* Word cache: direct-mapped, pieces of at most 15 bytes that gave at most 3 ids. */
@@ -29,6 +30,7 @@ struct DavitEncoder {
     DavitBpeScratch bpe;
     DavitNormalScratch normal;
     GString *marked; /* after Metaspace or a prefix space */
+    GString *front;  /* the text with SentencePiece's space in front */
     uint64_t ends[SCAN_CAP];
 };
 
@@ -39,6 +41,8 @@ typedef struct Job {
     DavitPieceFn fn; /* NULL = nobody listens */
     void *ctx;
     bool safe;
+    DavitAlign *align; /* NULL = no spans are wanted */
+    const char *start; /* of the whole text, for spans */
 } Job;
 
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
@@ -49,6 +53,7 @@ DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
     encoder->words = g_new0(Word, (size_t)1 << CACHE_BITS);
     encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};
     encoder->marked = g_string_new(NULL);
+    encoder->front = g_string_new(NULL);
     return encoder;
 }
 
@@ -61,6 +66,7 @@ void davit_encoder_free(DavitEncoder *encoder)
     g_string_free(encoder->normal.a, TRUE);
     g_string_free(encoder->normal.b, TRUE);
     g_string_free(encoder->marked, TRUE);
+    g_string_free(encoder->front, TRUE);
     g_free(encoder);
 }
 
@@ -148,6 +154,9 @@ static int32_t encode_piece(Job *job, const char *piece, size_t len)
         status = encode_word(job, piece + from, end - from);
         from = end;
     }
+    if (status == DAVIT_OK && job->align)
+        davit_align_piece(job->align, piece, len, job->out->ids + before,
+                          job->out->n - before);
     if (status == DAVIT_OK)
         tell(job, piece, len, before, false);
     return status;
@@ -263,15 +272,23 @@ static int32_t encode_part(Job *job, const char *text, size_t len, bool first)
 
 /* ---- added tokens ---- */
 
-static int32_t add_token(Job *job, const DavitSplitter *splitter, const DavitPart *part)
+/* @raw: the splitter walks the raw text. */
+static int32_t add_token(Job *job, const DavitSplitter *splitter, const DavitPart *part,
+                         bool raw)
 {
     const size_t before = job->out->n;
+    const size_t len = part->end > part->start ? part->end - part->start : 0;
+    const char *text = splitter->text + part->start;
 
     if (!davit_ids_reserve(job->out, 1))
         return DAVIT_E_LIMIT;
     job->out->ids[job->out->n++] = part->added->id;
-    tell(job, splitter->text + part->start,
-         part->end > part->start ? part->end - part->start : 0, before, true);
+    if (job->align) {
+        if (raw)
+            davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
+        davit_align_token(job->align, text, len);
+    }
+    tell(job, text, len, before, true);
     return DAVIT_OK;
 }
 
@@ -285,13 +302,17 @@ static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
     int32_t status = DAVIT_OK;
     bool cut = false;
 
+    if (job->align)
+        davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
     text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
     davit_splitter_init(&splitter, t->normal, text, len, job->safe);
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
-        status = part.added ? add_token(job, &splitter, &part)
+        status = part.added ? add_token(job, &splitter, &part, false)
                             : encode_part(job, text + part.start, part.end - part.start,
                                           first && !cut && part.start == 0);
     }
+    if (job->align)
+        davit_align_end(job->align);
     return status;
 }
 
@@ -301,9 +322,18 @@ static int32_t encode_text(Job *job, const char *text, size_t len)
     DavitPart part;
     int32_t status = DAVIT_OK;
 
+    if (job->encoder->tokenizer->front_space && len > 0) {
+        GString *front = job->encoder->front;
+
+        g_string_assign(front, " ");
+        g_string_append_len(front, text, (gssize)len);
+        text = front->str;
+        len = front->len;
+        job->start = text; /* spans count from here; the space is taken off at the end */
+    }
     davit_splitter_init(&splitter, job->encoder->tokenizer->raw, text, len, job->safe);
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
-        status = part.added ? add_token(job, &splitter, &part)
+        status = part.added ? add_token(job, &splitter, &part, true)
                             : encode_raw(job, text + part.start, part.end - part.start,
                                          part.start == 0);
     }
@@ -397,6 +427,43 @@ int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32
     Job job = {.encoder = encoder, .out = out};
 
     return encode(&job, text, len, flags, report);
+}
+
+static void append_spans(GArray *spans, size_t n, uint64_t at)
+{
+    const DavitSpan span = {at, at};
+
+    for (size_t i = 0; i < n; i++)
+        g_array_append_val(spans, span);
+}
+
+int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
+                           uint32_t flags, DavitIds *out, GArray *spans,
+                           DavitReport *report)
+{
+    const DavitTokenizer *t = encoder->tokenizer;
+    DavitAlign align = {.tokenizer = t, .spans = spans};
+    Job job = {.encoder = encoder, .out = out, .align = &align, .start = text};
+    const guint before = spans->len;
+    int32_t status;
+
+    if (flags & DAVIT_ENCODE_SPECIAL)
+        append_spans(spans, t->post.prefix.n, 0);
+    const guint body = spans->len;
+    status = encode(&job, text, len, flags, report);
+    if (status != DAVIT_OK) {
+        g_array_set_size(spans, before);
+        return status;
+    }
+    for (guint i = body; t->front_space && i < spans->len; i++) {
+        DavitSpan *span = &g_array_index(spans, DavitSpan, i);
+
+        span->start -= span->start > 0;
+        span->end -= span->end > 0;
+    }
+    if (flags & DAVIT_ENCODE_SPECIAL)
+        append_spans(spans, t->post.suffix.n, len);
+    return DAVIT_OK;
 }
 
 int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,

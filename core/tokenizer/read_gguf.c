@@ -207,70 +207,18 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
 
 /* ---- facts ---- */
 
-static bool fact_flag(const json_t *facts, const char *key)
-{
-    return json_is_true(json_object_get(facts, key));
-}
-
-/* The plugin's facts into @parts; GGUF's own flags win over its defaults. */
-static int32_t read_facts(DavitTokParts *parts, DavitReport *report)
-{
-    json_error_t error;
-    json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, &error);
-    const json_t *model = json_object_get(facts, "model"), *unk;
-
-    if (!facts)
-        return davit_report_add(
-            report, &(DavitFinding){.code = DAVIT_R_MISSING_FIELD,
-                                    .status = DAVIT_E_UNSUPPORTED,
-                                    .stage = "open",
-                                    .who = parts->claim.plugin,
-                                    .subject = "gguf_facts",
-                                    .expected = "a JSON object",
-                                    .found = error.text,
-                                    .message = "the plugin's facts do not parse"});
-    parts->normalizer = json_incref(json_object_get(facts, "normalizer"));
-    parts->decoder = json_incref(json_object_get(facts, "decoder"));
-    parts->pre_tokenizer = json_incref(json_object_get(facts, "pre_tokenizer"));
-    if (!parts->pre_tokenizer)
-        parts->pre_tokenizer =
-            json_loads(parts->claim.shape.pre_tokenizer, JSON_DECODE_ANY, NULL);
-    parts->byte_fallback = fact_flag(model, "byte_fallback");
-    parts->fuse_unk = fact_flag(model, "fuse_unk");
-    parts->ignore_merges = fact_flag(model, "ignore_merges");
-    parts->merges_by_id = fact_flag(facts, "merges_by_id");
-    unk = json_object_get(model, "unk_token");
-    if (json_is_string(unk))
-        parts->unk = g_strdup(json_string_value(unk));
-    json_decref(facts);
-    return DAVIT_OK;
-}
-
 /* A post-processor that puts BOS in front and EOS behind as the flags say. */
 static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v,
                          DavitReport *report)
 {
     json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, NULL);
-    const bool bos = v->add_bos < 0 ? fact_flag(facts, "add_bos") : v->add_bos > 0;
-    const bool eos = v->add_eos < 0 ? fact_flag(facts, "add_eos") : v->add_eos > 0;
-    json_t *single = json_array(), *specials = json_object();
+    const bool bos = v->add_bos < 0 ? json_is_true(json_object_get(facts, "add_bos"))
+                                    : v->add_bos > 0;
+    const bool eos = v->add_eos < 0 ? json_is_true(json_object_get(facts, "add_eos"))
+                                    : v->add_eos > 0;
 
     json_decref(facts);
-    if (bos && v->bos >= 0) {
-        json_array_append_new(single,
-                              json_pack("{s:{s:s}}", "SpecialToken", "id", "bos"));
-        json_object_set_new(specials, "bos",
-                            json_pack("{s:[I]}", "ids", (json_int_t)v->bos));
-    }
-    json_array_append_new(single, json_pack("{s:{s:s}}", "Sequence", "id", "A"));
-    if (eos && v->eos >= 0) {
-        json_array_append_new(single,
-                              json_pack("{s:{s:s}}", "SpecialToken", "id", "eos"));
-        json_object_set_new(specials, "eos",
-                            json_pack("{s:[I]}", "ids", (json_int_t)v->eos));
-    }
-    parts->post_processor = json_pack("{s:s,s:o,s:o}", "type", "TemplateProcessing",
-                                      "single", single, "special_tokens", specials);
+    davit_tok_make_post(parts, bos ? v->bos : -1, eos ? v->eos : -1);
     if ((bos && v->bos < 0) || (eos && v->eos < 0))
         return invalid(parts, report, "tokenizer.ggml.bos_token_id", "an id", "absent",
                        "the file says to add a token that it does not name");
@@ -343,7 +291,7 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
     if (status != DAVIT_OK)
         return status;
     parts->has_claim = true;
-    status = read_facts(parts, report);
+    status = davit_tok_read_facts(parts, parts->claim.shape.gguf_facts, report);
     if (status == DAVIT_OK)
         status = read_specials(parts, v, report);
     if (status == DAVIT_OK)

@@ -36,4 +36,9 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
                              const char *subject, DavitShapeClaim *out,
                              DavitReport *report);
 
+/* The same by the hash of a rank list. */
+int32_t davit_shape_find_ranks(DavitRegistry *registry, const char *hash,
+                               const char *subject, DavitShapeClaim *out,
+                               DavitReport *report);
+
 #endif

@@ -241,22 +241,38 @@ typedef struct PreQuery {
     DavitShapeClaim *out;
 } PreQuery;
 
-static bool has_pre(const DavitShapeClaim *claim, void *ctx)
+/* Is the name among the ones that @list joins by '|'? */
+static bool is_listed(const char *list, const PreQuery *query)
 {
-    const PreQuery *query = ctx;
-    const char *at = claim->shape.gguf_pre;
-
-    while (at && claim->shape.gguf_facts) {
+    for (const char *at = list; at;) {
         const char *bar = strchr(at, '|');
         const size_t len = bar ? (size_t)(bar - at) : strlen(at);
 
-        if (len == query->len && memcmp(at, query->name, len) == 0) {
-            *query->out = *claim;
+        if (len == query->len && memcmp(at, query->name, len) == 0)
             return true;
-        }
         at = bar ? bar + 1 : NULL;
     }
     return false;
+}
+
+static bool has_pre(const DavitShapeClaim *claim, void *ctx)
+{
+    const PreQuery *query = ctx;
+
+    if (!claim->shape.gguf_facts || !is_listed(claim->shape.gguf_pre, query))
+        return false;
+    *query->out = *claim;
+    return true;
+}
+
+static bool has_ranks(const DavitShapeClaim *claim, void *ctx)
+{
+    const PreQuery *query = ctx;
+
+    if (!claim->shape.rank_facts || !is_listed(claim->shape.rank_hashes, query))
+        return false;
+    *query->out = *claim;
+    return true;
 }
 
 int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t len,
@@ -279,4 +295,27 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
             .message = "no plugin claims this GGUF pre-tokenizer name",
             .hint = "put the model's tokenizer.json beside the GGUF, or install a "
                     "plugin that claims the name"});
+}
+
+int32_t davit_shape_find_ranks(DavitRegistry *registry, const char *hash,
+                               const char *subject, DavitShapeClaim *out,
+                               DavitReport *report)
+{
+    PreQuery query = {hash, strlen(hash), out};
+
+    if (walk_claims(registry, has_ranks, &query, report))
+        return DAVIT_OK;
+    return davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_PRETOKENIZER_UNKNOWN,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "open",
+            .subject = davit_report_text(report, "%s: rank list", subject),
+            .expected = "a hash that a tokenizer plugin claims",
+            .found = hash,
+            .message = "the file says nothing about its pre-tokenizer, and no plugin "
+                       "claims this list of tokens",
+            .hint = "use the model's tokenizer.json, or install a plugin that claims "
+                    "the hash"});
 }

@@ -70,6 +70,36 @@ DavitTokenizer *davit_tokenizer_from_gguf(const DavitGgufVocab *vocab,
                                           const char *subject, DavitRegistry *registry,
                                           DavitReport *report);
 
+/* The same from tekken.json; ids as mistral-common gives them. Special tokens have ids and
+ * texts, and are never found in a text. */
+DavitTokenizer *davit_tokenizer_from_tekken(const char *text, size_t len,
+                                            const char *subject, DavitRegistry *registry,
+                                            DavitReport *report);
+
+/* The same from a *.tiktoken file or tiktoken.model; ids as tiktoken gives them. The file
+ * says nothing but tokens: it is known by the hash of its list, or refused with that. */
+DavitTokenizer *davit_tokenizer_from_tiktoken(const char *text, size_t len,
+                                              const char *subject,
+                                              DavitRegistry *registry,
+                                              DavitReport *report);
+
+/* The same from a SentencePiece .model of type BPE; ids as sentencepiece gives them.
+ * Control pieces have ids and texts, and are never found in a text. */
+DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
+                                         const char *subject, DavitRegistry *registry,
+                                         DavitReport *report);
+
+/* The same from vocab.json and merges.txt, known by the hash of its tokens. */
+DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,
+                                            const char *merges, size_t merges_len,
+                                            const char *subject, DavitRegistry *registry,
+                                            DavitReport *report);
+
+/* The same from a file of any of the kinds above but the last, told by its content. */
+DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
+                                           const char *subject, DavitRegistry *registry,
+                                           DavitReport *report);
+
 void davit_tokenizer_free(DavitTokenizer *tokenizer); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitTokenizer, davit_tokenizer_free)
 
@@ -109,7 +139,7 @@ const int32_t *davit_tokenizer_suffix(const DavitTokenizer *tokenizer, size_t *o
 
 /* What --explain shows. All borrowed from the tokenizer. */
 typedef struct DavitTokenizerFacts {
-    const char *source; /* "tokenizer.json" or "gguf" */
+    const char *source; /* "tokenizer.json", "gguf", "tekken.json", "tiktoken" ... */
     const char *family; /* the plugin's name of the shape, "llama3" */
     const char *plugin; /* component id that claims it */
     const char *shape;  /* canonical pre_tokenizer */
@@ -143,6 +173,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitEncoder, davit_encoder_free)
  * Ids do not depend on what the encoder has seen before. */
 int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,
                      DavitIds *out, DavitReport *report);
+
+/* The bytes of the input that an id stands for; start = end for an id that was added. */
+typedef struct DavitSpan {
+    uint64_t start, end;
+} DavitSpan;
+
+/* As davit_encode, and one DavitSpan per new id is appended to @spans. Exact, also inside
+ * characters, where the normaliser leaves the text alone or turns spaces into marks; where
+ * it changes more, the ids of a part (between added tokens) all get the whole part. */
+int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
+                           uint32_t flags, DavitIds *out, GArray *spans,
+                           DavitReport *report);
 
 /* One piece of a text on its way: what the model got, and what it made of it. */
 typedef struct DavitPiece {

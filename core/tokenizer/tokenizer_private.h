@@ -38,6 +38,7 @@ struct DavitTokenizer {
     DavitBpe bpe;
     DavitNormalizer *normalizer;
     DavitPretok pretok;
+    bool front_space; /* a space goes in front of every text that is not empty */
     DavitPost post;
     DavitDecodeChain decoder;
     GPtrArray *added;        /* DavitAdded, owned, in file order, one per text */
@@ -59,8 +60,11 @@ typedef struct DavitTokParts {
     GArray *added;     /* DavitAdded with declared ids, texts owned */
     char *unk;         /* owned; NULL = no unknown token */
     bool byte_fallback, fuse_unk, ignore_merges;
+    bool front_space;  /* a space goes in front of every text that is not empty */
+    bool ids_declared; /* added tokens have the ids that they declare, whatever their text */
     bool merges_by_id; /* GGUF without merges: ids give their order, not scores */
-    bool has_claim;    /* GGUF: the claim was found by its pre name */
+    bool has_claim;    /* the claim was found by GGUF's pre name or a rank list's hash */
+    const char *why;   /* (borrowed) how; NULL = by the GGUF pre name */
     DavitShapeClaim claim;
     int32_t specials[DAVIT_N_SPECIALS];
 } DavitTokParts;
@@ -71,6 +75,29 @@ void davit_tok_parts_clear(DavitTokParts *parts);
 /* Returns: (owned) the tokenizer; takes vocab and texts out of @parts. */
 DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
                                 DavitReport *report);
+
+/* The facts of parts->claim, a text as davit/tokenizer.h says, into @parts. */
+int32_t davit_tok_read_facts(DavitTokParts *parts, const char *text, DavitReport *report);
+
+/* A post-processor that puts @bos in front and @eos behind; -1 = none. */
+void davit_tok_make_post(DavitTokParts *parts, int64_t bos, int64_t eos);
+
+/* ---- rank lists: tokens as bytes, joined where the result has the lowest rank ---- */
+
+/* Give @id = rank + a constant the token @bytes. @room is scratch. */
+int32_t davit_tok_add_rank(DavitTokParts *parts, int64_t id, const char *bytes,
+                           size_t len, GString *room, DavitReport *report);
+
+/* Behind the last one: seal the vocabulary and list all splits of every token with the
+ * token's rank, so that merging by list is merging by rank. */
+int32_t davit_tok_finish_ranks(DavitTokParts *parts, DavitReport *report);
+
+/* Find the claim of the rank list, ids below @end, and read its facts. */
+int32_t davit_tok_claim_ranks(DavitTokParts *parts, size_t end, DavitRegistry *registry,
+                              DavitReport *report);
+
+/* Returns: (owned) the hash that davit_tok_shape.rank_hashes names, of ids below @end. */
+char *davit_tok_hash_ranks(const DavitTokParts *parts, size_t end);
 
 /* tokenizer-invalid with a sentence; returns DAVIT_E_CORRUPT. */
 int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,

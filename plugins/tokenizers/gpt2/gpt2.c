@@ -38,7 +38,20 @@ static const davit_tok_shape gpt2_prefix = {
     .cut = davit_cut_lines,
 };
 
-static const davit_tok_shape *const shapes[] = {&gpt2, &gpt2_nfc, &gpt2_prefix, NULL};
+/* r50k_base.tiktoken, which is GPT-2's vocab.json and merges.txt, too. */
+static const davit_tok_shape r50k = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "gpt2",
+    .pre_tokenizer = BYTE_LEVEL("false"),
+    .rank_hashes = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    .scan = davit_scan_gpt2,
+    .cut = davit_cut_lines,
+    .rank_facts = "{\"normalizer\":null,\"model\":{\"ignore_merges\":true},"
+                  "\"decoder\":{\"type\":\"ByteLevel\"},\"added_tokens\":["
+                  "{\"id\":50256,\"content\":\"<|endoftext|>\"}]}",
+};
+
+static const davit_tok_shape *const shapes[] = {&gpt2, &r50k, &gpt2_nfc, &gpt2_prefix, NULL};
 
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes),

@@ -37,10 +37,39 @@ ENTRY(isolated, SHAPE("Isolated", "false"),
       "}");
 ENTRY(merging, SHAPE("Isolated", "false"), "dbrx|smaug-bpe|glm4|chatglm-bpe",
       "{\"normalizer\":null," DECODER "}");
+/* Meta's tokenizer.model of Llama 3.1 and later; Llama 3 has the same list, and calls some
+ * of the reserved tokens by other names. */
+static const davit_tok_shape meta = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "llama3",
+    .pre_tokenizer = SHAPE("Isolated", "false"),
+    .rank_hashes = "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
+    .scan = llama3_scan,
+    .cut = davit_cut_lines,
+    .rank_facts =
+        "{\"normalizer\":null,\"model\":{\"ignore_merges\":true}," DECODER
+        ",\"add_bos\":true,\"bos_token\":\"<|begin_of_text|>\",\"added_tokens\":["
+        "{\"id\":128000,\"content\":\"<|begin_of_text|>\"},"
+        "{\"id\":128001,\"content\":\"<|end_of_text|>\"},"
+        "{\"id\":128002,\"content\":\"<|reserved_special_token_0|>\"},"
+        "{\"id\":128003,\"content\":\"<|reserved_special_token_1|>\"},"
+        "{\"id\":128004,\"content\":\"<|finetune_right_pad_id|>\"},"
+        "{\"id\":128005,\"content\":\"<|step_id|>\"},"
+        "{\"id\":128006,\"content\":\"<|start_header_id|>\"},"
+        "{\"id\":128007,\"content\":\"<|end_header_id|>\"},"
+        "{\"id\":128008,\"content\":\"<|eom_id|>\"},"
+        "{\"id\":128009,\"content\":\"<|eot_id|>\"},"
+        "{\"id\":128010,\"content\":\"<|python_tag|>\"},"
+        "{\"id\":128011,\"content\":\"<|image|>\"}],\"reserved_tokens\":["
+        "{\"prefix\":\"<|reserved_special_token_\",\"suffix\":\"|>\",\"from\":128012,"
+        "\"to\":128255,\"number\":2}]}",
+};
+
 /* The regex covers every character, so keeping the matches only is the same. */
 ENTRY(removed, SHAPE("Removed", "true"), NULL, NULL);
 
-static const davit_tok_shape *const shapes[] = {&isolated, &merging, &removed, NULL};
+static const davit_tok_shape *const shapes[] = {&isolated, &merging, &meta, &removed,
+                                                NULL};
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};
 

@@ -40,10 +40,24 @@ ENTRY(isolated, "Isolated", "false", "gpt-4o",
 ENTRY(llama4, "Isolated", "false", "llama4",
       "{\"normalizer\":null,\"model\":{\"ignore_merges\":true},\"add_bos\":true," DECODER
       "}");
+/* o200k_base.tiktoken, as tiktoken itself has it. */
+static const davit_tok_shape base = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "o200k",
+    .pre_tokenizer = SHAPE("Isolated", "false"),
+    .rank_hashes = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    .scan = o200k_scan,
+    .cut = davit_cut_lines,
+    .rank_facts = "{\"normalizer\":null,\"model\":{\"ignore_merges\":true}," DECODER
+                  ",\"added_tokens\":[{\"id\":199999,\"content\":\"<|endoftext|>\"},"
+                  "{\"id\":200018,\"content\":\"<|endofprompt|>\"}]}",
+};
+
 /* The regex covers every character, so keeping the matches only is the same. */
 ENTRY(removed, "Removed", "true", NULL, NULL);
 
-static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &removed, NULL};
+static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &base, &removed,
+                                                NULL};
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};
 

@@ -345,4 +345,5 @@ def main():
         write(name + ".golden.json", golden(Tokenizer.from_str(text), name, TEXTS))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which reader a file needs, by its content and not by its name; and the pair vocab.json
+ * with merges.txt.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "tokenizer/tokenizer_private.h"
+
+/* Does the object at the start of @text have @key at its top level? Looks at keys only. */
+static bool has_key(const char *text, size_t len, const char *key)
+{
+    g_autoptr(DavitReport) scratch = davit_report_new();
+    g_autoptr(DavitJsonReader) reader = davit_json_open(text, len, 0, "", scratch);
+    davit_json_event event = {.struct_size = sizeof event};
+
+    if (!reader || davit_json_next(reader, &event) || event.type != DAVIT_JSON_OBJECT)
+        return false;
+    for (;;) {
+        event = (davit_json_event){.struct_size = sizeof event};
+        if (davit_json_next(reader, &event) || event.type != DAVIT_JSON_KEY)
+            return false;
+        if (davit_json_is(&event, key))
+            return true;
+        event = (davit_json_event){.struct_size = sizeof event};
+        if (davit_json_next(reader, &event))
+            return false;
+        if ((event.type == DAVIT_JSON_OBJECT || event.type == DAVIT_JSON_ARRAY) &&
+            davit_json_skip(reader))
+            return false;
+    }
+}
+
+/* A line of base64, a space and digits. */
+static bool is_tiktoken(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len);
+    const size_t n = end ? (size_t)(end - text) : len;
+    const char *space = memchr(text, ' ', n);
+
+    for (const char *p = text; space && p < space; p++) {
+        if (!g_ascii_isalnum(*p) && !strchr("+/=", *p))
+            return false;
+    }
+    return space && space > text && space + 1 < text + n && g_ascii_isdigit(space[1]);
+}
+
+DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
+                                           const char *subject, DavitRegistry *registry,
+                                           DavitReport *report)
+{
+    size_t at = 0;
+
+    while (at < len && g_ascii_isspace(bytes[at]))
+        at++;
+    if (at < len && bytes[at] == '{') {
+        if (!has_key(bytes, len, "model") && has_key(bytes, len, "config"))
+            return davit_tokenizer_from_tekken(bytes, len, subject, registry, report);
+        return davit_tokenizer_from_json(bytes, len, subject, registry, report);
+    }
+    if (is_tiktoken(bytes, len))
+        return davit_tokenizer_from_tiktoken(bytes, len, subject, registry, report);
+    return davit_tokenizer_from_spm(bytes, len, subject, registry, report);
+}
+
+/* ---- vocab.json and merges.txt ---- */
+
+static int32_t read_vocab(DavitTokParts *parts, const char *text, size_t len,
+                          DavitReport *report)
+{
+    g_autoptr(DavitJsonReader) reader =
+        davit_json_open(text, len, 0, parts->subject, report);
+    g_autoptr(GString) key = g_string_new(NULL);
+    davit_json_event event = {.struct_size = sizeof event};
+    int32_t status = reader ? davit_json_next(reader, &event) : DAVIT_E_CORRUPT;
+
+    if (status == DAVIT_OK && event.type != DAVIT_JSON_OBJECT)
+        return davit_tok_invalid(parts, report, "top level", "an object", NULL,
+                                 "this is not a vocab.json");
+    while (status == DAVIT_OK) {
+        event = (davit_json_event){.struct_size = sizeof event};
+        status = davit_json_next(reader, &event);
+        if (status != DAVIT_OK || event.type != DAVIT_JSON_KEY)
+            break;
+        g_string_truncate(key, 0);
+        g_string_append_len(key, event.text.ptr, (gssize)event.text.len);
+        event = (davit_json_event){.struct_size = sizeof event};
+        status = davit_json_next(reader, &event);
+        if (status == DAVIT_OK &&
+            (event.type != DAVIT_JSON_INT ||
+             davit_vocab_add(parts->vocab, event.i64, key->str, key->len) !=
+                 DAVIT_VOCAB_ADDED))
+            return davit_tok_invalid(parts, report, key->str, "an id of its own", NULL,
+                                     "a token has no id, or another's");
+    }
+    if (status == DAVIT_OK && davit_vocab_seal(parts->vocab) != -1)
+        return davit_tok_invalid(parts, report, "vocabulary", NULL, NULL, "no memory");
+    return status;
+}
+
+static int32_t read_lines(DavitTokParts *parts, const char *text, size_t len,
+                          DavitReport *report)
+{
+    int32_t status = DAVIT_OK;
+
+    for (size_t at = 0; status == DAVIT_OK && at < len;) {
+        const char *end = memchr(text + at, '\n', len - at);
+        const size_t n = end ? (size_t)(end - text) - at : len - at;
+        const size_t line = n > 0 && text[at + n - 1] == '\r' ? n - 1 : n;
+
+        if (line > 0)
+            status = davit_tok_add_merge_line(parts, text + at, line, report);
+        at += n + 1;
+    }
+    return status;
+}
+
+DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,
+                                            const char *merges, size_t merges_len,
+                                            const char *subject, DavitRegistry *registry,
+                                            DavitReport *report)
+{
+    DavitTokParts parts;
+    DavitTokenizer *tokenizer = NULL;
+    int32_t status;
+
+    davit_tok_parts_init(&parts, subject, "vocab.json");
+    status = read_vocab(&parts, vocab, vocab_len, report);
+    if (status == DAVIT_OK)
+        status = read_lines(&parts, merges, merges_len, report);
+    /* The bytes and one token per merge are the rank list; what follows is special. */
+    if (status == DAVIT_OK)
+        status = davit_tok_claim_ranks(&parts, 256 + (size_t)parts.merges->len, registry,
+                                       report);
+    parts.ids_declared = false;
+    parts.ignore_merges = false;
+    if (status == DAVIT_OK)
+        tokenizer = davit_tok_build(&parts, registry, report);
+    davit_tok_parts_clear(&parts);
+    return tokenizer;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SentencePiece .model: a protobuf of pieces with score and type, what the trainer did, and
+ * how text is normalised. Format: sentencepiece, src/sentencepiece_model.proto.
+ *
+ * The contract is "equal to sentencepiece", which joins the neighbours whose joined piece
+ * scores best: all splits of every piece, in the order of scores.
+ */
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+#include "tokenizer/tokenizer_private.h"
+
+#define MARK "\xe2\x96\x81" /* U+2581, what a space becomes */
+
+/* SentencePiece.Type */
+enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE_BYTE };
+
+/* What is read of a file. */
+typedef struct Model {
+    DavitTokParts *parts; /* (borrowed) */
+    DavitReport *report;
+    GArray *scores; /* float, by id */
+    GArray *types;  /* uint8_t, by id */
+    uint64_t model_type;
+    bool byte_fallback, suffix;
+    bool dummy_prefix, strip_spaces, escape_spaces;
+    size_t charsmap_len;
+    int64_t unk, bos, eos, pad;
+} Model;
+
+/* One field of a message: a number, or bytes. */
+typedef struct Field {
+    uint32_t number, wire;
+    uint64_t value;
+    davit_span bytes;
+} Field;
+
+static int32_t invalid(const Model *m, const char *member, const char *expected,
+                       const char *message)
+{
+    return davit_tok_invalid(m->parts, m->report, member, expected, NULL, message);
+}
+
+static int32_t unsupported(const Model *m, const char *member, const char *expected,
+                           const char *found)
+{
+    return davit_report_add(
+        m->report,
+        &(DavitFinding){
+            .code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "open",
+            .subject = davit_report_text(m->report, "%s: %s", m->parts->subject, member),
+            .expected = expected,
+            .found = found,
+            .message = "this build does not know the tokenizer exactly, and a guess "
+                       "would give other ids",
+            .hint = "use the model's tokenizer.json, if it has one"});
+}
+
+/* ---- protobuf ---- */
+
+static bool read_varint(davit_span *rest, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; shift < 64 && rest->len > 0; shift += 7) {
+        const uint8_t byte = (uint8_t)*rest->ptr;
+
+        rest->ptr++;
+        rest->len--;
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return true;
+    }
+    return false;
+}
+
+/* Next field of the message @rest. 1 = read, 0 = end, -1 = malformed. */
+static int next_field(davit_span *rest, Field *out)
+{
+    uint64_t key, len = 0;
+
+    *out = (Field){0};
+    if (rest->len == 0)
+        return 0;
+    if (!read_varint(rest, &key) || key >> 3 == 0 || key >> 3 > 536870911)
+        return -1;
+    out->number = (uint32_t)(key >> 3);
+    out->wire = key & 7;
+    if (out->wire == 0)
+        return read_varint(rest, &out->value) ? 1 : -1;
+    if (out->wire == 1)
+        len = 8;
+    else if (out->wire == 5)
+        len = 4;
+    else if (out->wire != 2 || !read_varint(rest, &len))
+        return -1;
+    if (len > rest->len)
+        return -1;
+    out->bytes = (davit_span){rest->ptr, len};
+    rest->ptr += len;
+    rest->len -= len;
+    return 1;
+}
+
+static float read_float(davit_span bytes)
+{
+    const uint8_t *p = (const uint8_t *)bytes.ptr;
+    const uint32_t bits = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                          (uint32_t)p[3] << 24;
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* ---- messages ---- */
+
+static int32_t read_piece(Model *m, davit_span message)
+{
+    const int64_t id = m->scores->len;
+    davit_span text = {NULL, 0};
+    float score = 0;
+    uint8_t type = TYPE_NORMAL;
+    Field f;
+    int more;
+
+    while ((more = next_field(&message, &f)) > 0) {
+        if (f.number == 1 && f.wire == 2)
+            text = f.bytes;
+        else if (f.number == 2 && f.wire == 5)
+            score = read_float(f.bytes);
+        else if (f.number == 3 && f.wire == 0)
+            type = f.value > TYPE_BYTE ? 0 : (uint8_t)f.value;
+    }
+    if (more < 0 || !text.ptr || text.len == 0 || type == 0 || score != score ||
+        davit_ucd_check(text.ptr, text.len) != text.len)
+        return invalid(m, "pieces", "UTF-8, a score, a type from 1 to 6",
+                       "a piece is malformed");
+    if (davit_vocab_add(m->parts->vocab, id, text.ptr, text.len) != DAVIT_VOCAB_ADDED)
+        return invalid(m, "pieces", "at most 16777217 pieces", "there are too many");
+    g_array_append_val(m->scores, score);
+    g_array_append_val(m->types, type);
+    if (type == TYPE_CONTROL || type == TYPE_UNKNOWN || type == TYPE_USER) {
+        const DavitAdded added = {g_strndup(text.ptr, text.len), text.len, (int32_t)id,
+                                  type == TYPE_USER
+                                      ? DAVIT_ADDED_NORMALIZED
+                                      : DAVIT_ADDED_SPECIAL | DAVIT_ADDED_HIDDEN};
+
+        g_array_append_val(m->parts->added, added);
+    }
+    return DAVIT_OK;
+}
+
+static int32_t read_trainer(Model *m, davit_span message)
+{
+    Field f;
+    int more;
+
+    while ((more = next_field(&message, &f)) > 0) {
+        if (f.wire != 0)
+            continue;
+        if (f.number == 3)
+            m->model_type = f.value;
+        else if (f.number == 24)
+            m->suffix = f.value != 0;
+        else if (f.number == 35)
+            m->byte_fallback = f.value != 0;
+        else if (f.number == 40)
+            m->unk = (int32_t)f.value;
+        else if (f.number == 41)
+            m->bos = (int32_t)f.value;
+        else if (f.number == 42)
+            m->eos = (int32_t)f.value;
+        else if (f.number == 43)
+            m->pad = (int32_t)f.value;
+    }
+    return more < 0 ? invalid(m, "trainer_spec", NULL, "the message is malformed")
+                    : DAVIT_OK;
+}
+
+static int32_t read_normalizer(Model *m, davit_span message)
+{
+    Field f;
+    int more;
+
+    while ((more = next_field(&message, &f)) > 0) {
+        if (f.number == 2 && f.wire == 2)
+            m->charsmap_len = f.bytes.len;
+        else if (f.number == 3 && f.wire == 0)
+            m->dummy_prefix = f.value != 0;
+        else if (f.number == 4 && f.wire == 0)
+            m->strip_spaces = f.value != 0;
+        else if (f.number == 5 && f.wire == 0)
+            m->escape_spaces = f.value != 0;
+    }
+    return more < 0 ? invalid(m, "normalizer_spec", NULL, "the message is malformed")
+                    : DAVIT_OK;
+}
+
+static int32_t read_messages(Model *m, davit_span file)
+{
+    int32_t status = DAVIT_OK;
+    Field f;
+    int more;
+
+    while (status == DAVIT_OK && (more = next_field(&file, &f)) != 0) {
+        if (more < 0)
+            return invalid(m, "file", "a SentencePiece model", "the protobuf is broken");
+        if (f.wire != 2)
+            continue;
+        if (f.number == 1)
+            status = read_piece(m, f.bytes);
+        else if (f.number == 2)
+            status = read_trainer(m, f.bytes);
+        else if (f.number == 3)
+            status = read_normalizer(m, f.bytes);
+    }
+    return status;
+}
+
+/* ---- what this build can do exactly ---- */
+
+static int32_t check_model(const Model *m)
+{
+    static const char *const names[] = {"?", "unigram", "bpe", "word", "char"};
+
+    if (m->scores->len == 0)
+        return invalid(m, "pieces", "at least one", "the file has no pieces");
+    if (m->model_type != 2)
+        return unsupported(m, "trainer_spec.model_type", "bpe",
+                           names[m->model_type < 5 ? m->model_type : 0]);
+    if (m->suffix)
+        return unsupported(m, "trainer_spec.treat_whitespace_as_suffix", "false", "true");
+    if (m->charsmap_len > 0)
+        return unsupported(m, "normalizer_spec.precompiled_charsmap", "none", "some");
+    if (m->strip_spaces)
+        return unsupported(m, "normalizer_spec.remove_extra_whitespaces", "false",
+                           "true");
+    if (!m->escape_spaces)
+        return unsupported(m, "normalizer_spec.escape_whitespaces", "true", "false");
+    for (guint i = 0; i < m->types->len; i++) {
+        if (g_array_index(m->types, uint8_t, i) == TYPE_UNUSED)
+            return unsupported(m, "pieces", "no piece of type UNUSED", "one");
+    }
+    return DAVIT_OK;
+}
+
+/* ---- merges ---- */
+
+typedef struct Ranked {
+    float score;
+    uint32_t id;
+} Ranked;
+
+static int by_score(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int32_t find_normal(const Model *m, const char *text, size_t len)
+{
+    const int32_t id = davit_vocab_find(m->parts->vocab, text, len);
+
+    return id >= 0 && g_array_index(m->types, uint8_t, id) == TYPE_NORMAL ? id : -1;
+}
+
+/* All splits of piece @id with @rank. A character without a piece of its own would have to
+ * be joined by its text, which merging by ids cannot do. */
+static int32_t add_splits(Model *m, uint32_t id, uint32_t rank)
+{
+    size_t len;
+    const char *text = davit_vocab_text(m->parts->vocab, id, &len);
+    uint32_t n;
+
+    davit_ucd_decode(text, len, 0, &n);
+    if (n == len)
+        return DAVIT_OK;
+    for (size_t at = 0; at < len; at += n) {
+        int32_t left, right;
+
+        davit_ucd_decode(text, len, at, &n);
+        if (find_normal(m, text + at, n) < 0)
+            return unsupported(m, "pieces", "a piece for every character of a piece",
+                               davit_report_text(m->report, "piece %u", id));
+        left = at > 0 ? find_normal(m, text, at) : -1;
+        right = left >= 0 ? find_normal(m, text + at, len - at) : -1;
+        if (right >= 0) {
+            const DavitMerge merge = {(uint32_t)left, (uint32_t)right, rank, id};
+
+            g_array_append_val(m->parts->merges, merge);
+        }
+    }
+    return DAVIT_OK;
+}
+
+static int32_t make_merges(Model *m)
+{
+    const size_t n = m->scores->len;
+    g_autofree Ranked *order = g_try_new(Ranked, n);
+    const int32_t twin = order ? davit_vocab_seal(m->parts->vocab) : -2;
+    uint32_t rank = 0;
+    int32_t status = DAVIT_OK;
+
+    if (twin >= 0)
+        return invalid(m, "pieces", "a text of its own", "two pieces have one text");
+    if (twin == -2)
+        return davit_report_add(m->report,
+                                &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                                .status = DAVIT_E_LIMIT,
+                                                .stage = "open",
+                                                .subject = m->parts->subject,
+                                                .message = "no memory for the pieces"});
+    for (size_t i = 0; i < n; i++)
+        order[i] = (Ranked){g_array_index(m->scores, float, i), (uint32_t)i};
+    qsort(order, n, sizeof *order, by_score);
+    for (size_t i = 0; i < n && status == DAVIT_OK; i++) {
+        if (i > 0 && order[i].score != order[i - 1].score)
+            rank++;
+        if (g_array_index(m->types, uint8_t, order[i].id) == TYPE_NORMAL)
+            status = add_splits(m, order[i].id, rank);
+    }
+    return status;
+}
+
+/* ---- whole ---- */
+
+/* An id of trainer_spec that is a piece; -1 else. */
+static int32_t role(const Model *m, int64_t id)
+{
+    return id >= 0 && id < (int64_t)m->scores->len ? (int32_t)id : -1;
+}
+
+static int32_t fill_parts(Model *m)
+{
+    DavitTokParts *parts = m->parts;
+    size_t len = 0;
+    const char *unk = davit_vocab_text(parts->vocab, role(m, m->unk), &len);
+
+    parts->specials[DAVIT_SPECIAL_BOS] = role(m, m->bos);
+    parts->specials[DAVIT_SPECIAL_EOS] = role(m, m->eos);
+    parts->specials[DAVIT_SPECIAL_UNK] = role(m, m->unk);
+    parts->specials[DAVIT_SPECIAL_PAD] = role(m, m->pad);
+    if (!unk)
+        return invalid(m, "trainer_spec.unk_id", "a piece", "there is no unknown piece");
+    parts->unk = g_strndup(unk, len);
+    parts->byte_fallback = m->byte_fallback;
+    parts->fuse_unk = true;
+    parts->front_space = m->dummy_prefix;
+    parts->normalizer = json_pack("{s:s,s:{s:s},s:s}", "type", "Replace", "pattern",
+                                  "String", " ", "content", MARK);
+    parts->decoder = json_pack(
+        "{s:s,s:[{s:s,s:{s:s},s:s},{s:s},{s:s}]}", "type", "Sequence", "decoders", "type",
+        "Replace", "pattern", "String", MARK, "content", " ", "type", "ByteFallback",
+        "type", "Fuse");
+    if (m->dummy_prefix)
+        json_array_append_new(json_object_get(parts->decoder, "decoders"),
+                              json_pack("{s:s,s:s,s:i,s:i}", "type", "Strip", "content",
+                                        " ", "start", 1, "stop", 0));
+    davit_tok_make_post(parts, parts->specials[DAVIT_SPECIAL_BOS], -1);
+    return DAVIT_OK;
+}
+
+DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
+                                         const char *subject, DavitRegistry *registry,
+                                         DavitReport *report)
+{
+    DavitTokParts parts;
+    DavitTokenizer *tokenizer = NULL;
+    /* Defaults of the proto file. */
+    Model m = {.parts = &parts,
+               .report = report,
+               .scores = g_array_new(FALSE, FALSE, sizeof(float)),
+               .types = g_array_new(FALSE, FALSE, sizeof(uint8_t)),
+               .model_type = 1,
+               .dummy_prefix = true,
+               .strip_spaces = true,
+               .escape_spaces = true,
+               .unk = 0,
+               .bos = 1,
+               .eos = 2,
+               .pad = -1};
+    int32_t status;
+
+    davit_tok_parts_init(&parts, subject, "sentencepiece");
+    status = read_messages(&m, (davit_span){bytes, len});
+    if (status == DAVIT_OK)
+        status = check_model(&m);
+    if (status == DAVIT_OK)
+        status = make_merges(&m);
+    if (status == DAVIT_OK)
+        status = fill_parts(&m);
+    if (status == DAVIT_OK)
+        tokenizer = davit_tok_build(&parts, registry, report);
+    g_array_free(m.scores, TRUE);
+    g_array_free(m.types, TRUE);
+    davit_tok_parts_clear(&parts);
+    return tokenizer;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Vocabularies that are not tokenizer.json: ids of sentencepiece and mistral-common, what
+ * spans say, and files that break their rules or are not known.
+ */
+#include <string.h>
+
+#include "tokenizer/test_golden.h"
+
+static char *read_source(const char *name, gsize *len)
+{
+    g_autofree char *path = g_strdup_printf("%s/tests/golden/tokenizers/sources/%s",
+                                            DAVIT_SOURCE_DIR, name);
+    gchar *bytes;
+
+    g_assert_true(g_file_get_contents(path, &bytes, len, NULL));
+    return bytes;
+}
+
+static DavitTokenizer *open_bytes(const char *bytes, size_t len, DavitReport *report)
+{
+    DavitTokenizer *tokenizer =
+        davit_tokenizer_from_bytes(bytes, len, "file", davit_test_registry(), report);
+
+    davit_test_show(report);
+    return tokenizer;
+}
+
+/* ---- goldens ---- */
+
+/* Spans lie in order inside the text, and special ids are empty. */
+static void check_spans(const DavitTokenizer *t, DavitEncoder *encoder, const char *text,
+                        size_t len, const DavitIds *want)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+    DavitIds ids = {0};
+    size_t n_front;
+    uint64_t last = 0;
+
+    davit_tokenizer_prefix(t, &n_front);
+    g_assert_cmpint(davit_encode_spans(encoder, text, len, DAVIT_ENCODE_SPECIAL, &ids,
+                                       spans, report),
+                    ==, DAVIT_OK);
+    g_assert_cmpuint(spans->len, ==, ids.n);
+    g_assert_cmpuint(ids.n, ==, want->n);
+    for (guint i = 0; i < spans->len; i++) {
+        const DavitSpan span = g_array_index(spans, DavitSpan, i);
+
+        g_assert_cmpint(ids.ids[i], ==, want->ids[i]);
+        g_assert_cmpuint(span.start, <=, span.end);
+        g_assert_cmpuint(span.start, >=, last);
+        g_assert_cmpuint(span.end, <=, len);
+        last = span.start;
+    }
+    davit_ids_clear(&ids);
+}
+
+static void ids_are_the_library_s(const void *data)
+{
+    const char *name = data;
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autofree char *stem = g_strndup(name, strcspn(name, "."));
+    g_autofree char *golden_path =
+        g_strdup_printf("%s/tests/golden/tokenizers/sources/%s.golden.json",
+                        DAVIT_SOURCE_DIR, stem);
+    json_t *golden = json_load_file(golden_path, JSON_ALLOW_NUL, NULL);
+    const json_t *cases = json_object_get(golden, "cases");
+    gsize len;
+    g_autofree char *bytes = read_source(name, &len);
+    g_autoptr(DavitTokenizer) t = open_bytes(bytes, len, report);
+    g_autoptr(DavitEncoder) encoder = t ? davit_encoder_new(t) : NULL;
+
+    g_assert_nonnull(t);
+    g_assert_cmpuint(json_array_size(cases), >, 300);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *item = json_array_get(cases, i), *text;
+        const json_t *want = json_object_get(item, "ids");
+        DavitIds ids = {0};
+        bool same;
+
+        text = json_object_get(item, "text");
+        g_assert_cmpint(davit_encode(encoder, json_string_value(text),
+                                     json_string_length(text), DAVIT_ENCODE_SPECIAL,
+                                     &ids, report),
+                        ==, DAVIT_OK);
+        same = ids.n == json_array_size(want);
+        for (size_t k = 0; same && k < ids.n; k++)
+            same = ids.ids[k] == json_integer_value(json_array_get(want, k));
+        if (!same)
+            g_test_message("%s: \"%s\"", name, json_string_value(text));
+        g_assert_true(same);
+        check_spans(t, encoder, json_string_value(text), json_string_length(text), &ids);
+        davit_ids_clear(&ids);
+    }
+    json_decref(golden);
+}
+
+/* ---- faults ---- */
+
+static void refused(const char *bytes, size_t len, uint32_t code, const char *found)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) t = open_bytes(bytes, len, report);
+    const DavitRecord *record = davit_test_find(report, code);
+
+    g_assert_null(t);
+    g_assert_nonnull(record);
+    if (found)
+        g_assert_cmpstr(record->found, ==, found);
+}
+
+static void refused_text(const char *text, uint32_t code)
+{
+    refused(text, strlen(text), code, NULL);
+}
+
+/* The hash is that of `printf 'YQ== 0\nYg== 1\n' | sha256sum`. */
+static void unknown_rank_list_names_its_hash(void)
+{
+    g_autofree char *hash =
+        g_compute_checksum_for_string(G_CHECKSUM_SHA256, "YQ== 0\nYg== 1\n", -1);
+
+    refused("YQ== 0\nYg== 1\n", 14, DAVIT_R_PRETOKENIZER_UNKNOWN, hash);
+    /* The order of lines and a CR do not matter, ranks do. */
+    refused("Yg== 1\r\nYQ== 0", 14, DAVIT_R_PRETOKENIZER_UNKNOWN, hash);
+}
+
+static void broken_rank_lists_are_malformed(void)
+{
+    refused_text("YQ== 0\nYg== 0\n", DAVIT_R_TOKENIZER_INVALID); /* rank twice */
+    refused_text("YQ== 0\nYQ== 1\n", DAVIT_R_TOKENIZER_INVALID); /* bytes twice */
+    refused_text("YQ== 0\nYg== -1\n", DAVIT_R_TOKENIZER_INVALID);
+    refused_text("YQ== 0\nYg== 99999999999\n", DAVIT_R_TOKENIZER_INVALID);
+    refused_text("YQ== 0\nYg==\n", DAVIT_R_TOKENIZER_INVALID);
+    refused_text("YQ== 0\nY!== 1\n", DAVIT_R_TOKENIZER_INVALID);
+    refused_text("YQ== 0\nYQ= 1\n", DAVIT_R_TOKENIZER_INVALID);
+}
+
+static void broken_tekken_files_are_malformed(void)
+{
+    refused_text("{\"config\":{}}", DAVIT_R_TOKENIZER_INVALID);
+    refused_text("{\"config\":{\"default_vocab_size\":3,\"default_num_special_tokens\":1},"
+                 "\"vocab\":[{\"rank\":0,\"token_bytes\":\"YQ==\"}]}",
+                 DAVIT_R_TOKENIZER_INVALID); /* a rank is missing */
+    refused_text("{\"config\":{\"default_vocab_size\":-3,\"default_num_special_tokens\":1},"
+                 "\"vocab\":[]}",
+                 DAVIT_R_TOKENIZER_INVALID);
+    refused_text("{\"vocab\":[{\"rank\":0}],\"config\":{\"default_vocab_size\":21,"
+                 "\"default_num_special_tokens\":20}}",
+                 DAVIT_R_TOKENIZER_INVALID);
+}
+
+static void unknown_tekken_regex_is_refused(void)
+{
+    gsize len;
+    g_autofree char *text = read_source("tekken_small.json", &len);
+    size_t at = 0;
+
+    while (strncmp(text + at, "{Lu}", 4) != 0)
+        at++;
+    text[at + 2] = 't'; /* \p{Lt} instead of \p{Lu}: one character */
+    refused(text, len, DAVIT_R_PRETOKENIZER_UNKNOWN, NULL);
+}
+
+/* Every cut of a SentencePiece file is refused with a record, or gives a tokenizer of the
+ * pieces that are whole. */
+static void cut_sentencepiece_file_is_refused(void)
+{
+    gsize len;
+    g_autofree char *bytes = read_source("spm_plain.model", &len);
+
+    for (size_t n = 0; n < len; n += n < 64 ? 1 : 97) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitTokenizer) t = davit_tokenizer_from_spm(
+            bytes, n, "file", davit_test_registry(), report);
+
+        g_assert_true(t || davit_report_failed(report));
+    }
+    refused("", 0, DAVIT_R_TOKENIZER_INVALID, NULL);
+    refused_text("hello, this is not a model", DAVIT_R_TOKENIZER_INVALID);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/sources/spm_bytes", "spm_bytes.model", ids_are_the_library_s);
+    g_test_add_data_func("/sources/spm_plain", "spm_plain.model", ids_are_the_library_s);
+    g_test_add_data_func("/sources/tekken", "tekken_small.json", ids_are_the_library_s);
+    g_test_add_func("/sources/unknown_ranks", unknown_rank_list_names_its_hash);
+    g_test_add_func("/sources/broken_ranks", broken_rank_lists_are_malformed);
+    g_test_add_func("/sources/broken_tekken", broken_tekken_files_are_malformed);
+    g_test_add_func("/sources/unknown_tekken", unknown_tekken_regex_is_refused);
+    g_test_add_func("/sources/cut_spm", cut_sentencepiece_file_is_refused);
+    return g_test_run();
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any bytes as a tokenizer file: tokenizer.json, tekken.json, a rank list, SentencePiece.
+ * What loads encodes a short text and decodes it; what does not has a record.
+ */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "tokenizer/tokenizer.h"
+
+static DavitRegistry *registry(void)
+{
+    static DavitRegistry *one;
+
+    if (!one) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        const char *const paths[] = {DAVIT_PLUGIN_DIR, NULL};
+        const DavitRegistryOptions options = {
+            .plugin_paths = paths, .builtin_dir = DAVIT_PLUGIN_DIR, .only_paths = true};
+
+        one = davit_registry_open(&options, report);
+    }
+    return one;
+}
+
+static void use(const DavitTokenizer *tokenizer)
+{
+    static const char text[] = "Hello  w\xc3\xb6rld\n<s> 12345 \xe4\xbd\xa0\xe5\xa5\xbd";
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(tokenizer);
+    g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+    g_autoptr(GString) back = g_string_new(NULL);
+    DavitIds ids = {0};
+    const int32_t status = davit_encode_spans(encoder, text, sizeof text - 1,
+                                              DAVIT_ENCODE_SPECIAL, &ids, spans, report);
+
+    g_assert((status != 0) == davit_report_failed(report));
+    g_assert(status != 0 || spans->len == ids.n);
+    davit_decode(tokenizer, ids.ids, ids.n, false, back);
+    davit_ids_clear(&ids);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitRegistry *plugins = registry();
+    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_from_bytes(
+        (const char *)data, size, "fuzz", plugins, report);
+
+    g_assert(tokenizer || davit_report_failed(report));
+    if (tokenizer)
+        use(tokenizer);
+    return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libdavit's tokenizer without a model: what a program sees that has only <libdavit.h>.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include <libdavit.h>
+
+#define FILE_OF(name) DAVIT_SOURCE_DIR "/tests/golden/tokenizers/" name
+
+static davit_text *load(const char *source)
+{
+    const davit_text_params params = {.struct_size = sizeof params, .source = source};
+    davit_text *text = NULL;
+
+    g_assert_cmpint(davit_text_load(&params, &text, NULL), ==, DAVIT_LIB_OK);
+    g_assert_nonnull(text);
+    return text;
+}
+
+static davit_encoding encode(davit_text *text, const char *s, uint32_t flags, uint64_t max)
+{
+    const davit_encode_params params = {
+        .struct_size = sizeof params, .flags = flags, .max_ids = max};
+    davit_encoding out = {.struct_size = sizeof out};
+
+    g_assert_cmpint(davit_text_encode(text, s, strlen(s), &params, &out, NULL), ==,
+                    DAVIT_LIB_OK);
+    return out;
+}
+
+static void ids_go_there_and_back(void)
+{
+    davit_text *text = load(FILE_OF("llama3.json"));
+    static const char s[] = "The capital of France";
+    davit_encoding e = encode(text, s, DAVIT_LIB_NO_SPECIAL | DAVIT_LIB_OFFSETS, 0);
+    davit_text_info info = {.struct_size = sizeof info};
+    char *back = NULL;
+    size_t len = 0, count = 0;
+
+    g_assert_cmpint(davit_text_decode(text, e.ids, e.n, 0, &back, &len), ==, 0);
+    g_assert_cmpstr(back, ==, s);
+    g_assert_cmpuint(e.starts[0], ==, 0);
+    g_assert_cmpuint(e.ends[e.n - 1], ==, strlen(s));
+    for (size_t i = 1; i < e.n; i++) /* a byte-level file leaves no byte out */
+        g_assert_cmpuint(e.starts[i], ==, e.ends[i - 1]);
+    g_assert_cmpint(davit_text_count(text, s, strlen(s), NULL, &count, NULL), ==, 0);
+    g_assert_cmpuint(count, ==, e.n + 1); /* with BOS */
+    g_assert_cmpint(davit_text_describe(text, &info), ==, 0);
+    g_assert_cmpstr(info.family, ==, "llama3");
+    g_assert_cmpint(davit_text_id(text, "<s>", 3), >=, 0);
+    g_assert_true(davit_text_is_special(text, davit_text_id(text, "<s>", 3)));
+    g_assert_cmpint(davit_text_id(text, "no such", 7), ==, -1);
+    g_assert_null(davit_text_token(text, (int32_t)info.n_ids, NULL));
+    davit_free(back);
+    davit_encoding_clear(&e);
+    davit_text_free(text);
+}
+
+static void limit_cuts_the_text_and_keeps_bos(void)
+{
+    davit_text *text = load(FILE_OF("llama3.json"));
+    static const char s[] = "The capital of France is Paris, and more of it.";
+    davit_encoding all = encode(text, s, 0, 0);
+    davit_encoding few = encode(text, s, DAVIT_LIB_OFFSETS, 4);
+
+    g_assert_cmpuint(few.n, ==, 4);
+    g_assert_cmpuint(few.total, ==, all.n);
+    g_assert_cmpmem(few.ids, 4 * sizeof *few.ids, all.ids, 4 * sizeof *all.ids);
+    davit_encoding_clear(&few);
+    few = encode(text, s, 0, all.n);
+    g_assert_cmpuint(few.n, ==, all.n);
+    davit_encoding_clear(&few);
+    davit_encoding_clear(&all);
+    davit_text_free(text);
+}
+
+static void batch_equals_one_by_one(void)
+{
+    davit_text *text = load(FILE_OF("qwen2.json"));
+    enum { N = 200 };
+    char *texts[N];
+    const char *given[N];
+    size_t lens[N];
+    davit_encoding many[N];
+
+    for (size_t i = 0; i < N; i++) {
+        texts[i] = g_strdup_printf("line %zu of the capital %zu\n", i, i * i);
+        given[i] = texts[i];
+        lens[i] = strlen(texts[i]);
+        many[i] = (davit_encoding){.struct_size = sizeof many[i]};
+    }
+    const davit_encode_params params = {.struct_size = sizeof params, .n_threads = 4};
+    g_assert_cmpint(davit_text_encode_batch(text, given, lens, N, &params, many, NULL), ==,
+                    0);
+    for (size_t i = 0; i < N; i++) {
+        davit_encoding one = encode(text, texts[i], 0, 0);
+
+        g_assert_cmpuint(one.n, ==, many[i].n);
+        g_assert_true(memcmp(one.ids, many[i].ids, one.n * sizeof *one.ids) == 0);
+        davit_encoding_clear(&one);
+        davit_encoding_clear(&many[i]);
+    }
+    /* One text that is not UTF-8 fails the batch, and nothing is handed out. */
+    davit_records *records = NULL;
+    given[7] = "\xff";
+    lens[7] = 1;
+    g_assert_cmpint(davit_text_encode_batch(text, given, lens, N, &params, many, &records),
+                    ==, DAVIT_LIB_USAGE);
+    g_assert_cmpuint(davit_records_count(records), ==, 1);
+    g_assert_null(many[0].ids);
+    davit_records_free(records);
+    for (size_t i = 0; i < N; i++)
+        g_free(texts[i]);
+    davit_text_free(text);
+}
+
+static void stream_is_the_whole_text(void)
+{
+    davit_text *text = load(FILE_OF("spm_legacy.json"));
+    davit_encoding e = encode(text, "na\xc3\xafve \xf0\x9f\x98\x80 x", 0, 0);
+    davit_text_stream *stream = davit_text_stream_new(text, 1);
+    GString *made = g_string_new(NULL);
+    const char *part;
+    char *whole;
+    size_t len;
+
+    for (size_t i = 0; i < e.n; i++) {
+        g_assert_cmpint(davit_text_stream_push(stream, e.ids[i], &part, &len), ==, 0);
+        g_assert_true(g_utf8_validate(part, (gssize)len, NULL));
+        g_string_append_len(made, part, (gssize)len);
+    }
+    g_assert_cmpint(davit_text_stream_end(stream, &part, &len), ==, 0);
+    g_string_append_len(made, part, (gssize)len);
+    g_assert_cmpint(davit_text_decode(text, e.ids, e.n, 1, &whole, NULL), ==, 0);
+    g_assert_cmpstr(made->str, ==, whole);
+    g_assert_cmpint(davit_text_stream_push(stream, -1, &part, &len), ==, DAVIT_LIB_USAGE);
+    davit_free(whole);
+    g_string_free(made, TRUE);
+    davit_text_stream_free(stream);
+    davit_encoding_clear(&e);
+    davit_text_free(text);
+}
+
+static void wrong_calls_say_so(void)
+{
+    davit_text *text = NULL;
+    davit_records *records = NULL;
+    const davit_text_params none = {.struct_size = sizeof none,
+                                    .source = FILE_OF("no_such.json")};
+
+    g_assert_cmpint(davit_text_load(&none, &text, &records), <, 0);
+    g_assert_null(text);
+    g_assert_cmpuint(davit_records_count(records), >, 0);
+    davit_records_free(records);
+    g_assert_cmpint(davit_text_load(NULL, &text, NULL), ==, DAVIT_LIB_USAGE);
+    text = load(FILE_OF("gpt2.json"));
+    const davit_encode_params odd = {.struct_size = sizeof odd, .flags = 64};
+    davit_encoding out = {.struct_size = sizeof out};
+    g_assert_cmpint(davit_text_encode(text, "a", 1, &odd, &out, NULL), ==,
+                    DAVIT_LIB_USAGE);
+    g_assert_cmpint(davit_text_encode(text, NULL, 0, NULL, &out, NULL), ==,
+                    DAVIT_LIB_USAGE);
+    davit_text_free(text);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/text/round_trip", ids_go_there_and_back);
+    g_test_add_func("/text/limit", limit_cuts_the_text_and_keeps_bos);
+    g_test_add_func("/text/batch", batch_equals_one_by_one);
+    g_test_add_func("/text/stream", stream_is_the_whole_text);
+    g_test_add_func("/text/usage", wrong_calls_say_so);
+    return g_test_run();
+}
