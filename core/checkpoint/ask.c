@@ -131,11 +131,29 @@ static char *show_head(const davit_probe_in *in)
     return g_string_free(s, FALSE);
 }
 
+/* Is there a name in the directory whose extension some format lists? */
+static bool has_weights(const DavitCheckpoint *ckpt)
+{
+    for (guint i = 0; i < ckpt->path.names->len; i++) {
+        const char *dot = strrchr(g_ptr_array_index(ckpt->path.names, i), '.');
+
+        for (guint f = 0; dot && f < ckpt->formats->len; f++) {
+            const char *capability =
+                g_array_index(ckpt->formats, DavitFormat, f).capability;
+
+            if (capability && davit_capability_has(capability, "ext", dot + 1))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void report_declined(const Round *round, const davit_probe_in *in, bool refused,
                             DavitReport *report)
 {
     g_autoptr(GString) who = g_string_new(NULL);
     g_autofree char *head = in->head ? show_head(in) : g_strdup("a directory");
+    const bool is_bare = !in->head && !refused && !has_weights(round->ckpt);
 
     for (guint i = round->first; i < round->ckpt->asked->len; i++) {
         const DavitAsked *answer = g_ptr_array_index(round->ckpt->asked, i);
@@ -152,9 +170,13 @@ static void report_declined(const Round *round, const davit_probe_in *in, bool r
                                 .subject = round->subject,
                                 .expected = refused ? NULL : "a file of a known format",
                                 .found = refused ? NULL : head,
-                                .message = refused ? "the other formats declined it"
-                                                   : "no format recognises it",
-                                .hint = who->len ? who->str : NULL});
+                                .message = refused   ? "the other formats declined it"
+                                           : is_bare ? "the directory holds no weights"
+                                                     : "no format recognises it",
+                                .hint = is_bare    ? "download the model's weights, too; if "
+                                                     "they lie in a folder below, name that"
+                                        : who->len ? who->str
+                                                   : NULL});
 }
 
 static void report_no_plugins(const Round *round, DavitReport *report)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/repair.h"
 #include "cli/run.h"
 
 static const DavitFlag flags[] = {
@@ -18,19 +19,14 @@ static const DavitFlag flags[] = {
      NULL, false},
     {"tp", 0, DAVIT_FLAG_COUNT, "N", "judge a split among N tensor-parallel ranks", NULL, "0",
      false},
-    {"dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "data type that the weights are wanted in",
-     "f32|f16|bf16", NULL, false},
-    {"tie", 0, DAVIT_FLAG_SWITCH, NULL, "the embedding serves as output head", NULL, NULL, false},
-    {"no-tie", 0, DAVIT_FLAG_SWITCH, NULL, "the embedding never serves as output head", NULL, NULL,
-     false},
-    {"ignore", 0, DAVIT_FLAG_LIST, "GLOB", "leave these tensors out; may be repeated", NULL, NULL,
-     false},
+    DAVIT_REPAIR_FLAGS,
     {0},
 };
 static const char *const examples[] = {
     "davit doctor model/", "findings from headers and small files",
     "davit doctor model/ --deep", "the same, and every weight is looked at",
     "davit doctor tuned/ --base org/base", "what was lost or changed since the base model",
+    "davit doctor model/ --strip-prefix _orig_mod.", "would this repair help?",
     "davit doctor model/ --json", "every check with its state as one JSON document", NULL};
 
 /* ---- JSON ---- */
@@ -68,7 +64,8 @@ static void fill_document(DavitCall *call, const DavitDoctor *doctor)
 
 /* ---- text ---- */
 
-#define SHOWN_PER_CHECK 6u
+#define SHOWN_PER_CHECK   6u
+#define SHOWN_BELOW_CAUSE 2u
 
 static void print_finding(const DavitCall *call, const DavitCheck *check, const DavitRecord *r)
 {
@@ -93,7 +90,8 @@ static bool is_shown(const DavitCall *call, const DavitRecord *r, DavitSeverity 
 }
 
 /* Findings of one check and severity; the first few tell it, -v tells all. */
-static size_t print_check(const DavitCall *call, const DavitCheck *c, DavitSeverity severity)
+static size_t print_check(const DavitCall *call, const DavitCheck *c, DavitSeverity severity,
+                          size_t shown)
 {
     size_t n = 0;
     for (int own = 1; own >= 0; own--) /* the doctor's own explain the others */
@@ -101,13 +99,20 @@ static size_t print_check(const DavitCall *call, const DavitCheck *c, DavitSever
             const DavitRecord *r = davit_report_get(c->findings, k);
             if (r->severity != severity || (r->code > DAVIT_CODE_DOCTOR(0)) != own)
                 continue;
-            if (is_shown(call, r, severity) && (n < SHOWN_PER_CHECK || call->verbose))
+            if (is_shown(call, r, severity) && (n < shown || call->verbose))
                 print_finding(call, c, r);
             n++;
         }
-    if (n > SHOWN_PER_CHECK && !call->verbose && (!call->quiet || severity == DAVIT_ERROR))
-        printf("%s %zu more of these (-v shows them)\n", c->info->id, n - SHOWN_PER_CHECK);
+    if (n > shown && !call->verbose && (!call->quiet || severity == DAVIT_ERROR))
+        printf("%s %zu more of these (-v shows them)\n", c->info->id, n - shown);
     return n;
+}
+
+/* Names or projections are wrong as a whole: missing tensors only follow from it. */
+static bool has_cause(const DavitDoctor *doctor)
+{
+    return davit_report_failed(davit_doctor_find(doctor, "D08")->findings) ||
+           davit_report_failed(davit_doctor_find(doctor, "D09")->findings);
 }
 
 /* Errors first: who reads one finding should read the one that blocks. Of those the tensors
@@ -119,9 +124,10 @@ static void print_findings(const DavitCall *call, const DavitDoctor *doctor, siz
         for (size_t i = 0; i < davit_doctor_n_checks(doctor); i++) {
             const DavitCheck *c = davit_doctor_check(doctor, i);
             if (c != slots)
-                count[severity] += print_check(call, c, (DavitSeverity)severity);
+                count[severity] += print_check(call, c, (DavitSeverity)severity, SHOWN_PER_CHECK);
         }
-        count[severity] += print_check(call, slots, (DavitSeverity)severity);
+        count[severity] += print_check(call, slots, (DavitSeverity)severity,
+                                       has_cause(doctor) ? SHOWN_BELOW_CAUSE : SHOWN_PER_CHECK);
     }
 }
 
@@ -185,7 +191,7 @@ static int exit_of(const DavitDoctor *doctor)
 
 static const char *dtype_name(const char *word)
 {
-    return !word                       ? NULL
+    return strcmp(word, "stored") == 0 ? NULL
            : strcmp(word, "f16") == 0  ? "f16/1"
            : strcmp(word, "bf16") == 0 ? "bf16/1"
                                        : "f32/1";
@@ -193,6 +199,11 @@ static const char *dtype_name(const char *word)
 
 static int run(DavitCall *call)
 {
+    const char *prefix = davit_call_text(call, "strip-prefix");
+    if (prefix && !*prefix)
+        return davit_call_usage(call, "--strip-prefix", "the prefix is empty", NULL);
+    if (davit_call_has(call, "tie") && davit_call_has(call, "no-tie"))
+        return davit_call_usage(call, "--tie", "--tie and --no-tie exclude each other", NULL);
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
     if (!registry)
         return davit_call_exit(call);
@@ -204,6 +215,8 @@ static int run(DavitCall *call)
                                         .deep = davit_call_has(call, "deep"),
                                         .tie = davit_call_has(call, "tie"),
                                         .no_tie = davit_call_has(call, "no-tie"),
+                                        .strip_prefix = prefix,
+                                        .rename = davit_call_text(call, "rename"),
                                         .ignore = ignore,
                                         .progress = show_progress,
                                         .progress_ctx = &terminal};

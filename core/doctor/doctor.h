@@ -25,6 +25,8 @@ typedef struct DavitDoctorOptions {
     const char *dtype;  /* dtype the weights are wanted in ("f16/1"); NULL = as stored */
     bool deep;          /* read payloads: values, hashes, device rate */
     bool tie, no_tie;   /* the user's decision about the head, as plan and run take it */
+    const char *strip_prefix; /* taken away from tensor names; NULL = none */
+    const char *rename;       /* file of renaming rules; NULL = none */
     const char *const *ignore; /* globs left out, NULL-terminated; may be NULL */
     /* Called now and then with payload bytes done and to do; returning false stops.
      * NULL = no calls. */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "checkpoint/rename.h"
 #include "config/tree.h"
 #include "engine/private.h"
 #include "source/source.h"
@@ -192,6 +193,10 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
         return;
     }
     p->checkpoint = davit_checkpoint_open(registry, model, DAVIT_INSPECT, open);
+    if (p->checkpoint && doctor &&
+        davit_checkpoint_repair(p->checkpoint, options->strip_prefix, options->rename,
+                                open))
+        g_clear_pointer(&p->checkpoint, davit_checkpoint_free);
     hand_over(doctor, open);
     open_small_files(p, doctor);
     p->settings = p->checkpoint ? davit_settings_open(p->checkpoint, settings)

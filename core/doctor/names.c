@@ -285,6 +285,17 @@ static void check_family_names(DavitDoctor *d, const char *prefix)
                                              "weights belong to, or rename the tensors"});
 }
 
+/* Where all names are wrong the missing head is one more of them, and --tie no remedy. */
+static void move_head(DavitDoctor *d)
+{
+    DavitReport *head = davit_doctor_of(d, "D12")->findings;
+
+    if (!davit_report_failed(davit_doctor_of(d, "D08")->findings))
+        return;
+    davit_report_append(davit_doctor_of(d, "D07")->findings, head);
+    davit_report_truncate(head, 0);
+}
+
 static void check_prefix(DavitDoctor *d)
 {
     const DavitCheckpoint *c = d->patient.checkpoint;
@@ -504,6 +515,7 @@ void davit_check_names(DavitDoctor *doctor)
         return;
     }
     check_prefix(doctor);
+    move_head(doctor);
     check_joins(doctor);
     check_first_layer(doctor);
     check_experts(doctor);

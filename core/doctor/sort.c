@@ -121,6 +121,8 @@ static const char *check_of(const DavitRecord *r)
 
     if (r->code == DAVIT_R_LFS_POINTER || r->code == DAVIT_R_EMPTY_FILE)
         return is_gguf(r) ? "D03" : "D02";
+    if (r->code == DAVIT_R_USER_DECISION)
+        return "D08";
     if (strcmp(stage, "path") == 0)
         return check_of_path(r);
     if (is_of_file(r, "tokenizer"))

@@ -9,7 +9,7 @@
  * shape, {"fill","hex"} bytes over and over; "blob": file that moves into the hub cache's blobs under its own
  * hash, or under "blob_name". Then the recipe (tests/faults/recipe.h), if there is one.
  * "model" is what is examined ("into", else the work folder); "base" a golden model;
- * "options": deep, tp, dtype. "findings": every error and warning of the model must be
+ * "options": deep, tp, dtype, strip_prefix. "findings": every error and warning of the model must be
  * listed, notes may be; a field that is not given is not compared. "states": {id: state}.
  * The machine's own checks (D23 to D34) count only where they are listed. */
 #include <ftw.h>
@@ -286,6 +286,7 @@ static DavitDoctor *examine(const Case *c, DavitReport *report)
         .base = c->base,
         .deep = json_is_true(json_object_get(o, "deep")),
         .n_ranks = (uint64_t)json_integer_value(json_object_get(o, "tp")),
+        .strip_prefix = json_string_value(json_object_get(o, "strip_prefix")),
         .dtype = json_string_value(json_object_get(o, "dtype"))};
 
     return davit_doctor_examine(registry, c->model, &options, report);

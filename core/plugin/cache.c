@@ -109,7 +109,6 @@ DavitCache *davit_cache_open(const char *dir, const char *helper)
 {
     DavitCache *cache = g_new0(DavitCache, 1);
     g_autofree char *file = NULL;
-    g_autofree char *arch = NULL;
 
     cache->dirty = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     cache->host = make_host(helper);
