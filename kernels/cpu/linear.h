@@ -12,16 +12,17 @@
 
 #include <davit/kernels.h>
 
+#include "codes.h"
 #include "linear_fast.h"
 
 extern const davit_kernel_entry cpu_linear_scalar;
 
 /* Entries of linear/1, each with a comma after it; the best score wins, so the order is for
  * readers only. */
-#define CPU_LINEAR_ENTRIES &cpu_linear_scalar, CPU_LINEAR_FAST_ENTRIES
+#define CPU_LINEAR_ENTRIES &cpu_linear_scalar, CPU_LINEAR_FAST_ENTRIES CPU_CODES_ENTRIES
 
 /* Packed layouts of this component, each with a comma after it (&cpu_pack_x8,). */
-#define CPU_PACKS CPU_FAST_PACKS
+#define CPU_PACKS CPU_FAST_PACKS &cpu_pack_codes,
 
 /* Rows of a weight that one scalar task computes. */
 #define CPU_LINEAR_ROWS 16

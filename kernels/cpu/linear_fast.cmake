@@ -1,6 +1,9 @@
 # Fast versions of linear/1: baseline files, and files with instruction-set flags. Contraction
 # is off everywhere, so that a fused multiply-add is written where it is meant.
 set(linear_base
+  codes.c
+  linear_codes.c
+  pack_codes.c
   linear_f32.c
   linear_finish.c
   linear_int8.c
@@ -8,6 +11,8 @@ set(linear_base
   pack_x8.c
 )
 set(linear_avx2
+  codes_avx2.c
+  codes_int8_avx2.c
   linear_dense_avx2.c
   linear_dequant_avx2.c
   linear_dequant_k_avx2.c

@@ -31,9 +31,8 @@ const cpu_layout *cpu_layout_find(const char *name)
     return NULL;
 }
 
-/* Segment that holds a row: the last whose start is not behind it. */
-static const davit_segment *find_segment(const davit_weight *weight, uint64_t expert,
-                                         uint64_t row)
+const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t expert,
+                                      uint64_t row)
 {
     uint64_t lo = 0, hi = weight->n_segments;
 
@@ -135,7 +134,7 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
     uint64_t done = 0;
 
     while (done < n_rows) {
-        const davit_segment *s = find_segment(weight, expert, row0 + done);
+        const davit_segment *s = cpu_segment_find(weight, expert, row0 + done);
         const uint64_t rel = row0 + done - s->row;
         const uint64_t in_group = rel % CPU_GROUP;
         const uint8_t *group = s->part[0] + rel / CPU_GROUP * group_bytes;

@@ -59,6 +59,10 @@ typedef struct cpu_layout {
  * and cpu_rows_dot need the bits CPU_AVX2 of cpu.h: the caller's entry states them. */
 const cpu_layout *cpu_layout_find(const char *name);
 
+/* Segment that holds a row: the last whose start is not behind it. */
+const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t expert,
+                                      uint64_t row);
+
 /* Quantise @n (multiple of 32) inputs into n / 32 blocks. */
 void cpu_quantize_x(cpu_xblock *out, const float *x, size_t n);
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * "cpu.codes_x8/1": the packed layout for every scheme that decodes into CODES (quant.h).
+ *
+ * A block is eight rows. In order: the factor of its scales (8 bytes: factor, divide; only
+ * SCALE_E4M3); the scales of group 0, 1, ... , each eight side by side (or one, where the
+ * rows share them) in the module's scale type; the zeros likewise; then the codes, 32 columns
+ * after 32 columns. Codes of 32 columns are split into planes of 8, 4, 2 or 1 bits, low bits
+ * in the widest plane: 3 bits are a plane of 2 and one of 1, so that n bits take n bits. A
+ * plane is words of 4 bytes, word v of all rows side by side; byte j of row r's word v holds
+ * the plane's bits of columns 4w + j for w = v, v + words, v + 2 words ..., from bit 0 up.
+ *
+ * Sums with float32 activations: the weight is its canonical float32 value; four partial sums
+ * per row and token, column k in sum k mod 4, ascending, fused multiply-add; then
+ * (0 + 1) + (2 + 3). With 8-bit activations: linear_rows.h.
+ */
+#ifndef DAVIT_CPU_CODES_H
+#define DAVIT_CPU_CODES_H
+
+#include "cpu.h"
+#include "linear_rows.h"
+
+#define CPU_CODES_LAYOUT "cpu.codes_x8/1"
+#define CPU_CODES_CHUNK  512 /* columns that are expanded at a time: 16 KiB of float32 */
+
+/* A packed weight's shape, from its params. */
+typedef struct cpu_codes {
+    davit_quant_codes what;
+    uint64_t n_cols;
+    uint64_t group;   /* columns per scale */
+    uint64_t n_groups;
+    uint64_t n_shared; /* scales of one group: 8, or 1 */
+    size_t scale_bytes, zero_bytes; /* of one group */
+    size_t scale_off, zero_off, code_off; /* from the block's start */
+    size_t block_bytes;
+} cpu_codes;
+
+/* Returns: 0 if such codes cannot be packed (groups that are no multiple of 16). */
+int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8]);
+
+/* Block that holds row @row of expert @expert; *out_lane = the row in it, *out_n = rows from
+ * it on that lie in the same block. (borrowed) the call */
+const uint8_t *cpu_codes_block(const cpu_codes *c, const davit_weight *w, uint64_t expert,
+                               uint64_t row, uint64_t *out_lane, uint64_t *out_n);
+/* Columns' inputs of expert @expert, or NULL if they are in order. (borrowed) the call */
+const uint32_t *cpu_codes_map(const cpu_codes *c, const davit_weight *w, uint64_t expert);
+
+/* Scale and zero of a row of the block in group @g. */
+float cpu_codes_scale(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t g);
+float cpu_codes_zero(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t g);
+/* A 4-bit kind's values; NULL for the other kinds. (static) [16] */
+const float *cpu_codes_table(uint32_t kind);
+/* Canonical values of one row, in code order: the scalar definition. out[n_cols] */
+void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, float *out);
+
+/* check of entries on packed codes: ops.h, with the layout's own limits. */
+/* The record of an entry with 8-bit activations that these codes do not fit. */
+int32_t cpu_refuse_int8(const davit_call *call, const davit_sink *sink);
+int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *sink);
+
+/* One block times tokens: out[t * 8 + r]. @x in code order, tokens @x_stride apart.
+ * @scratch: cpu_codes_scratch bytes, aligned to 64. (codes_avx2.c) */
+void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, const float *x,
+                        size_t x_stride, size_t n_tokens, float *scratch);
+size_t cpu_codes_scratch(uint64_t n_tokens);
+/* The same with 8-bit activations; UINT, n_cols and groups multiples of 32.
+ * (codes_int8_avx2.c) */
+void cpu_codes_dot_int8_avx2(float *out, const cpu_codes *c, const uint8_t *block,
+                             const cpu_xblock *x, size_t x_stride, size_t n_tokens);
+
+extern const davit_pack cpu_pack_codes;
+extern const davit_kernel_entry cpu_linear_codes_scalar, cpu_linear_codes_avx2,
+    cpu_linear_codes_int8, cpu_embed_codes;
+
+#define CPU_CODES_ENTRIES                                                                 \
+    &cpu_linear_codes_scalar, &cpu_linear_codes_avx2, &cpu_linear_codes_int8,             \
+        &cpu_embed_codes,
+
+#endif

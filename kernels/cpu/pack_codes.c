@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing the packed layout of codes.h from decoded CODES. Baseline code, runs once at load. */
+#include <string.h>
+
+#include <davit/help/ref.h>
+
+#include "codes.h"
+
+static uint64_t codes_bytes(void *self, uint64_t n_cols, const uint64_t params[8])
+{
+    cpu_codes c;
+    (void)self;
+
+    return cpu_codes_init(&c, n_cols, params) ? c.block_bytes : 0;
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+/* Exact by the contract of DAVIT_SCALE_E4M3; a value that e4m3 lacks is cut. */
+static uint8_t e4m3_of(float f)
+{
+    const uint32_t bits = bits_of(f), exponent = bits >> 23 & 255;
+    const uint8_t sign = (uint8_t)(bits >> 24 & 0x80);
+
+    if (exponent < 127 - 6) /* multiples of 2^-9 below the least normal number */
+        return (uint8_t)(sign | (uint8_t)((f < 0 ? -f : f) * 512.0f));
+    return (uint8_t)(sign | (uint8_t)(((exponent - 127 + 7) << 3 | (bits >> 20 & 7)) & 0x7f));
+}
+
+static void put_scale(const cpu_codes *c, uint8_t *at, uint64_t i, float scale)
+{
+    const uint32_t bits = bits_of(scale);
+    const uint16_t half = c->what.scale_type == DAVIT_SCALE_F16 ? davit_ref_f32_to_f16(scale)
+                                                                : (uint16_t)(bits >> 16);
+
+    switch (c->what.scale_type) {
+    case DAVIT_SCALE_F16:
+    case DAVIT_SCALE_BF16:
+        memcpy(at + 2 * i, &half, sizeof half);
+        break;
+    case DAVIT_SCALE_E8M0:
+        at[i] = (uint8_t)(bits >> 23);
+        break;
+    case DAVIT_SCALE_E4M3:
+        at[i] = e4m3_of(scale);
+        break;
+    default:
+        memcpy(at + 4 * i, &scale, sizeof scale);
+    }
+}
+
+static void put_zero(const cpu_codes *c, uint8_t *at, uint64_t i, float zero)
+{
+    const uint16_t half = davit_ref_f32_to_f16(zero);
+
+    switch (c->what.zero_type) {
+    case DAVIT_ZERO_CONST:
+        break;
+    case DAVIT_ZERO_U4:
+        at[i / 2] |= (uint8_t)(((uint32_t)zero & 15) << (i & 1) * 4);
+        break;
+    case DAVIT_ZERO_U4_1:
+        at[i / 2] |= (uint8_t)(((uint32_t)(zero - 1) & 15) << (i & 1) * 4);
+        break;
+    case DAVIT_ZERO_U8:
+        at[i] = (uint8_t)zero;
+        break;
+    case DAVIT_ZERO_U8_1:
+        at[i] = (uint8_t)(zero - 1);
+        break;
+    case DAVIT_MIN_F16:
+        memcpy(at + 2 * i, &half, sizeof half);
+        break;
+    default:
+        memcpy(at + 4 * i, &zero, sizeof zero);
+    }
+}
+
+/* The plane of @width bits, from bit @done of the codes, of 32 columns of one row. */
+static void put_plane(uint8_t *plane, uint32_t width, uint32_t done, uint64_t lane,
+                      const uint8_t codes[CPU_XBLOCK])
+{
+    const uint32_t mask = (1u << width) - 1;
+
+    for (uint32_t w = 0; w < 8; w++) {
+        uint8_t *word = plane + (w % width * CPU_GROUP + lane) * 4;
+        const uint32_t shift = w / width * width;
+
+        for (uint32_t j = 0; j < 4; j++)
+            word[j] |= (uint8_t)((codes[4 * w + j] >> done & mask) << shift);
+    }
+}
+
+static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uint8_t *codes)
+{
+    for (uint64_t k = 0; k < c->n_cols; k += CPU_XBLOCK, dst += 32 * c->what.bits) {
+        const uint64_t n = cpu_min(CPU_XBLOCK, c->n_cols - k);
+        uint8_t part[CPU_XBLOCK] = {0}, *plane = dst;
+        uint32_t done = 0;
+
+        memcpy(part, codes + k, n);
+        for (uint32_t width = 8; width > 0; width /= 2) {
+            if (!(c->what.bits & width))
+                continue;
+            put_plane(plane, width, done, lane, part);
+            plane += 32 * width;
+            done += width;
+        }
+    }
+}
+
+static void codes_pack(void *self, const davit_weight *weight, const davit_segment *src,
+                       const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst)
+{
+    cpu_codes c;
+    (void)self;
+    (void)src;
+
+    if (!cpu_codes_init(&c, weight->n_cols, weight->params))
+        return; /* block_bytes was 0: not asked */
+    memset(dst, 0, c.block_bytes);
+    if (c.what.scale_type == DAVIT_SCALE_E4M3) {
+        memcpy(dst, &decoded->factor, sizeof decoded->factor);
+        memcpy(dst + 4, &decoded->divide, sizeof decoded->divide);
+    }
+    for (uint64_t r = 0; r < CPU_GROUP; r++) {
+        const uint64_t row = cpu_min(r, n_rows - 1); /* rows past the end repeat the last */
+
+        for (uint64_t g = 0; g < c.n_groups && r < c.n_shared; g++) {
+            const uint64_t i = row * c.n_groups + g;
+            put_scale(&c, dst + c.scale_off + g * c.scale_bytes, r, decoded->scales[i]);
+            if (c.what.kind == DAVIT_CODE_UINT)
+                put_zero(&c, dst + c.zero_off + g * c.zero_bytes, r, decoded->zeros[i]);
+        }
+        put_codes(&c, dst + c.code_off, r, decoded->codes + row * decoded->stride);
+    }
+}
+
+const davit_pack cpu_pack_codes = {
+    .struct_size = DAVIT_END(davit_pack, pack),
+    .layout = CPU_CODES_LAYOUT,
+    .forms = DAVIT_FORM_CODES,
+    .row_block = CPU_GROUP,
+    .block_bytes = codes_bytes,
+    .pack = codes_pack,
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random weights in CODES form: canonical float32 values, and the same packed by the plugin's
+ * pack of CODES into a rig's weight. */
+#ifndef DAVIT_TESTS_KERNELS_CODES_CASE_H
+#define DAVIT_TESTS_KERNELS_CODES_CASE_H
+
+#include "kernels/rig.h"
+
+/* Codes of any kind; @n_cols bounds the group. @integer: UINT in groups of a multiple of 32,
+ * what entries with 8-bit activations take. Never with a map. */
+davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, bool integer);
+
+/* Weight @slot [E, N, K] of codes @what, packed by @pack in segments of random length.
+ * Returns: (borrowed, rig) canonical values [E, N, K] in input order. */
+const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
+                               const davit_quant_codes *what, uint64_t E, uint64_t N, uint64_t K);
+
+/* The pack that takes CODES. (static) */
+const davit_pack *codes_case_pack(const davit_kernels_iface *iface);
+
+#endif

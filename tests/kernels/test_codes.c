@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packed CODES: size, values to the bit, linear and embed of every layer, any split. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/codes_case.h"
+
+#define ROUNDS 250
+
+static const davit_kernels_iface *iface;
+
+typedef struct Shape {
+    uint64_t T, N, K;
+} Shape;
+
+static const davit_kernel_entry *entry_of(const char *name)
+{
+    for (size_t i = 0; iface->entries[i]; i++)
+        if (strcmp(iface->entries[i]->name, name) == 0)
+            return iface->entries[i];
+    g_error("no entry %s", name);
+}
+
+/* x rounded to 8 bits per 32 code columns, as value; @map may be NULL. */
+static void round_x(const float *x, const uint32_t *map, uint64_t K, double *out)
+{
+    for (uint64_t b = 0; b < K; b += 32) {
+        float big = 0.0f;
+
+        for (uint64_t j = b; j < b + 32; j++)
+            big = fmaxf(big, fabsf(x[map ? map[j] : j]));
+        for (uint64_t j = b; j < b + 32; j++) {
+            const uint64_t k = map ? map[j] : j;
+            out[k] = (double)(big / 127.0f) * (double)rintf(x[k] * (127.0f / big));
+        }
+    }
+}
+
+/* Sum and summed size of the terms of one output; codes and zeros count apart, because a
+ * kernel may add them apart. */
+static void expect(const float *w, const double *x, uint64_t K, double spread, double *out_sum,
+                   double *out_size)
+{
+    double sum = 0.0, size = 0.0;
+
+    for (uint64_t k = 0; k < K; k++) {
+        sum += (double)w[k] * x[k];
+        size += (fabs((double)w[k]) + spread) * fabs(x[k]);
+    }
+    *out_sum = sum;
+    *out_size = size;
+}
+
+/* Largest |scale * zero| or so of the codes: what may be added and taken away again. */
+static double spread_of(const davit_quant_codes *c, const float *values, uint64_t n)
+{
+    float most = 0.0f;
+
+    for (uint64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(values[i]));
+    return c->kind == DAVIT_CODE_UINT ? 2.0 * (double)most : 0.0;
+}
+
+static void compare(Rig *rig, const davit_kernel_entry *entry, const davit_quant_codes *what,
+                    const float *values, Shape s)
+{
+    const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
+    const uint32_t *map = (const uint32_t *)(const void *)rig->weights[0].segments[0].part[1];
+    const float *bias = davit_ref_weight_vector(rig->call.weight[1]);
+    const double spread = int8 ? spread_of(what, values, s.N * s.K) : 0.0;
+    g_autofree double *x = g_new(double, s.K);
+
+    for (uint64_t t = 0; t < s.T; t++) {
+        const float *in = (const float *)rig->call.in[0].data + t * s.K;
+        const float *y = (const float *)rig->call.out[0].data + t * s.N;
+
+        for (uint64_t k = 0; k < s.K; k++)
+            x[k] = (double)in[k];
+        if (int8)
+            round_x(in, map, s.K, x);
+        for (uint64_t n = 0; n < s.N; n++) {
+            double want, size;
+
+            expect(values + n * s.K, x, s.K, spread, &want, &size);
+            want += bias ? (double)bias[n] : 0.0;
+            /* a chain of K/4 (or K/32) roundings of partial sums, each below size */
+            if (!(fabs((double)y[n] - want) <= 4e-6 * size + 1e-6))
+                g_error("%s: kind %u, %u bits, scale %u, zero %u, group %" G_GUINT64_FORMAT
+                        ", N %" G_GUINT64_FORMAT " K %" G_GUINT64_FORMAT ", t %" G_GUINT64_FORMAT
+                        " n %" G_GUINT64_FORMAT ": %g, want %g, size %g",
+                        entry->name, what->kind, what->bits, what->scale_type, what->zero_type,
+                        what->group, s.N, s.K, t, n, (double)y[n], want, size);
+        }
+    }
+}
+
+/* One token alone, tasks one by one from the end, must give the same bits. */
+static void check_split(Rig *rig, const davit_kernel_entry *entry, Shape s)
+{
+    const davit_call saved = rig->call;
+    const davit_batch batch = rig->batch;
+    g_autofree float *all = rig_save(rig, 0);
+    const uint64_t first = rig_between(rig, 0, s.T - 1);
+    const uint64_t n = rig_between(rig, 1, s.T - first);
+
+    rig->call.in[0].data = (float *)saved.in[0].data + first * s.K;
+    rig->call.in[0].n_rows = rig->call.out[0].n_rows = n;
+    rig->batch.n_tokens = rig->batch.n_rows = n;
+    rig_run(rig, entry, (RigSplit){1, true, 3}, 1);
+    rig_same(entry->name, rig->call.out[0].data, all + first * s.N, n * s.N);
+    rig->call = saved;
+    rig->batch = batch;
+}
+
+static void check_linear(const char *name)
+{
+    const davit_kernel_entry *entry = entry_of(name);
+    const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
+
+    if (!rig_can_run(entry)) {
+        g_test_skip("this processor lacks a feature");
+        return;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        const davit_linear_attr attr = {.struct_size = DAVIT_END(davit_linear_attr, flags)};
+        g_autoptr(Rig) rig = rig_new(DAVIT_OP_LINEAR, &attr);
+        const Shape s = {rig_between(rig, 1, 8), rig_between(rig, 1, 40),
+                         int8 ? 32 * rig_between(rig, 1, 40) : rig_between(rig, 1, 1300)};
+        davit_quant_codes what = codes_case_random(rig, s.K, int8);
+        const float *values;
+
+        what.flags = rig_between(rig, 0, 3) ? 0 : DAVIT_CODES_MAP;
+        rig_batch(rig, s.T, 0, 10);
+        values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, s.N, s.K);
+        if (rig_between(rig, 0, 1))
+            rig_vector(rig, 1, s.N);
+        rig_in(rig, s.T, s.K, 1.0f);
+        rig_out(rig, s.T, s.N);
+        rig_run(rig, entry, (RigSplit){0}, 1);
+        compare(rig, entry, &what, values, s);
+        check_split(rig, entry, s);
+    }
+}
+
+static void scalar_differs_from_values(void)
+{
+    check_linear("linear codes scalar");
+}
+
+static void f32_differs_from_values(void)
+{
+    check_linear("linear codes f32 avx2");
+}
+
+static void int8_differs_from_values(void)
+{
+    check_linear("linear codes int8 avx2");
+}
+
+/* A unit vector picks one weight: what the kernels make of codes, bit for bit. */
+static void decoded_value_differs_in_a_bit(gconstpointer name)
+{
+    const davit_kernel_entry *entry = entry_of(name);
+
+    for (int round = 0; rig_can_run(entry) && round < 60; round++) {
+        const davit_linear_attr attr = {.struct_size = DAVIT_END(davit_linear_attr, flags)};
+        g_autoptr(Rig) rig = rig_new(DAVIT_OP_LINEAR, &attr);
+        const uint64_t N = 8, K = rig_between(rig, 1, 90);
+        const davit_quant_codes what = codes_case_random(rig, K, false);
+        const float *values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, N, K);
+        float *x, *y;
+
+        rig_batch(rig, K, 0, 10);
+        x = rig_in(rig, K, K, 0.0f);
+        y = rig_out(rig, K, N);
+        for (uint64_t k = 0; k < K; k++)
+            x[k * K + k] = 1.0f;
+        rig_run(rig, entry, (RigSplit){0}, 1);
+        for (uint64_t k = 0; k < K; k++)
+            for (uint64_t n = 0; n < N; n++)
+                g_assert_cmpfloat(y[k * N + n], ==, values[n * K + k]);
+    }
+}
+
+static void embedded_row_differs_in_a_bit(void)
+{
+    for (int round = 0; round < 60; round++) {
+        davit_embed_attr attr = {.struct_size = DAVIT_END(davit_embed_attr, reserved)};
+        g_autoptr(Rig) rig = rig_new(DAVIT_OP_EMBED, &attr);
+        const uint64_t N = rig_between(rig, 1, 50), K = rig_between(rig, 1, 300), T = 5;
+        davit_quant_codes what = codes_case_random(rig, K, false);
+        const float *values;
+        float *y;
+
+        attr.scale = rig_between(rig, 0, 1) ? 0.0f : 12.0f;
+        what.flags = rig_between(rig, 0, 1) ? DAVIT_CODES_MAP : 0;
+        values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, N, K);
+        rig_batch(rig, T, 0, N);
+        y = rig_out(rig, T, K);
+        rig_run(rig, entry_of("embed codes"), (RigSplit){2, true, 2}, 1);
+        for (uint64_t t = 0; t < T; t++)
+            for (uint64_t k = 0; k < K; k++) {
+                const float v = values[(uint64_t)rig->batch.token[t] * K + k];
+                g_assert_cmpfloat(y[t * K + k], ==, attr.scale == 0.0f ? v : v * attr.scale);
+            }
+    }
+}
+
+/* Bits per weight of real layouts against what their files take (spec quant 13.9). */
+static void packed_size_exceeds_stored_size(void)
+{
+    static const struct {
+        const char *name;
+        davit_quant_codes codes;
+        double stored_bits;
+    } cases[] = {
+        {"awq g128", {128, 1, 4, DAVIT_CODE_UINT, DAVIT_SCALE_F16, DAVIT_ZERO_U4, 0, 0}, 4.15625},
+        {"gptq g128", {128, 1, 4, DAVIT_CODE_UINT, DAVIT_SCALE_F16, DAVIT_ZERO_U4_1, 0, 0}, 4.15625},
+        {"gptq 8 bit", {128, 1, 8, DAVIT_CODE_UINT, DAVIT_SCALE_F16, DAVIT_ZERO_U8_1, 0, 0}, 8.1875},
+        {"gptq 3 bit", {128, 1, 3, DAVIT_CODE_UINT, DAVIT_SCALE_F16, DAVIT_ZERO_U4_1, 0, 0}, 3.1484375},
+        {"gptq 2 bit", {64, 1, 2, DAVIT_CODE_UINT, DAVIT_SCALE_F16, DAVIT_ZERO_U4_1, 0, 0}, 2.28125},
+        {"ct sym g32", {32, 1, 4, DAVIT_CODE_UINT, DAVIT_SCALE_BF16, DAVIT_ZERO_CONST, 0, 8}, 4.5},
+        {"int8 channel", {0, 1, 8, DAVIT_CODE_UINT, DAVIT_SCALE_F32, DAVIT_ZERO_CONST, 0, 128}, 8.0156},
+        {"fp8 block", {128, 128, 8, DAVIT_CODE_E4M3, DAVIT_SCALE_F32, DAVIT_ZERO_CONST, 0, 0}, 8.00195},
+        {"mxfp4", {32, 1, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, DAVIT_ZERO_CONST, 0, 0}, 4.25},
+        {"nvfp4", {16, 1, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, DAVIT_ZERO_CONST, 0, 0}, 4.5},
+        {"iq4_nl", {32, 1, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, DAVIT_ZERO_CONST, 0, 0}, 4.5},
+    };
+    const davit_pack *pack = codes_case_pack(iface);
+    uint64_t params[8] = {0};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        memcpy(params, &cases[i].codes, sizeof cases[i].codes);
+        const double bits = 8.0 * (double)pack->block_bytes(NULL, 2048, params) / 8 / 2048;
+        if (bits > 1.02 * cases[i].stored_bits)
+            g_error("%s: %g bits packed, %g stored", cases[i].name, bits, cases[i].stored_bits);
+    }
+    params[0] = 24; /* no multiple of 16 */
+    g_assert_cmpuint(pack->block_bytes(NULL, 2048, params), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    iface = rig_plugin("davit-kernels-cpu.so");
+    g_test_add_func("/codes/packed_size_exceeds_stored_size", packed_size_exceeds_stored_size);
+    g_test_add_func("/codes/scalar_differs_from_values", scalar_differs_from_values);
+    g_test_add_func("/codes/f32_differs_from_values", f32_differs_from_values);
+    g_test_add_func("/codes/int8_differs_from_values", int8_differs_from_values);
+    g_test_add_data_func("/codes/decoded_value_differs_in_a_bit/scalar", "linear codes scalar",
+                         decoded_value_differs_in_a_bit);
+    g_test_add_data_func("/codes/decoded_value_differs_in_a_bit/avx2", "linear codes f32 avx2",
+                         decoded_value_differs_in_a_bit);
+    g_test_add_func("/codes/embedded_row_differs_in_a_bit", embedded_row_differs_in_a_bit);
+    return g_test_run();
+}
