@@ -22,7 +22,7 @@ typedef struct Pass {
     uint8_t *window;
     float *values; /* [WINDOW / 2] */
     float largest;
-    const char *largest_name; /* (borrowed) */
+    char *largest_name; /* (owned) where it is; NULL = nothing finite was seen */
     size_t n_bad;
 } Pass;
 
@@ -104,7 +104,8 @@ static void judge(Pass *p, const char *name, const char *dtype, uint32_t rank,
 
     if (t->largest > p->largest) {
         p->largest = t->largest;
-        p->largest_name = name;
+        g_free(p->largest_name);
+        p->largest_name = g_strdup(name);
     }
     if (t->n_nan + t->n_inf > 0 && p->n_bad++ < MAX_SAID)
         davit_doctor_say(
@@ -425,6 +426,7 @@ void davit_check_deep(DavitDoctor *doctor)
         check_hashes(&pass);
     else
         davit_doctor_skip(doctor, "D37", "a snapshot of a hub cache");
+    g_free(pass.largest_name);
     g_free(pass.window);
     g_free(pass.values);
 }
