@@ -71,6 +71,16 @@ char *davit_config_pick_default(const davit_config *config, const char *text);
 /* Rope of every layer type from the settings. After all rows. */
 int32_t davit_config_bind_rope(davit_config *config, DavitReport *report);
 
+/* ---- rope_dict.c: where rotary settings are stated ---- */
+
+/* (owned) The dictionary that counts, in the spelling of transformers 5; nested ones have
+ * one for each layer type. */
+json_t *davit_rope_dict(const davit_config *config);
+bool davit_rope_is_nested(const json_t *dict);
+bool davit_rope_is_layer_type(const char *key); /* "full_attention" ... */
+/* Value of a numeric symbol, @otherwise if there is none. */
+double davit_rope_symbol(const davit_config *config, const char *sym, double otherwise);
+
 /* "config.json: rope_theta" for records. (borrowed from @report) */
 const char *davit_config_subject(const davit_config *config, const char *key,
                                  DavitReport *report);

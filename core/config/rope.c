@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rotary embedding settings: the one reader of every spelling. Old and new config.json,
  * flat or by layer type, and GGUF keys all become one dictionary in the spelling of
- * transformers 5, which is then read into a davit_rope_spec. What the numbers do is in
- * sdk/src/arch/rope.c. */
+ * transformers 5 (rope_dict.c), which is read here into a davit_rope_spec. What the
+ * numbers do is in sdk/src/arch/rope.c. */
 #include "config/bind_private.h"
 
 #include <math.h>
@@ -76,17 +76,6 @@ static void refuse(Reader *r, uint32_t code, const char *key, const char *expect
                                                          .message = message});
     if (r->status == DAVIT_OK)
         r->status = status;
-}
-
-static double symbol_number(const davit_config *config, const char *sym, double otherwise)
-{
-    const DavitSymbol *symbol = davit_config_symbol(config, sym);
-
-    if (!symbol || symbol->failed || symbol->n != 1)
-        return otherwise;
-    if (symbol->nums)
-        return symbol->nums[0];
-    return symbol->ints ? (double)symbol->ints[0] : otherwise;
 }
 
 /* A number of the dictionary; absent and null give @otherwise. */
@@ -225,7 +214,7 @@ static void check_keys(Reader *r)
 static void read_factors(Reader *r, DavitRope *rope)
 {
     static const char *const keys[] = {"short_factor", "long_factor"};
-    double half = floor(symbol_number(r->config, "hd", 0) * rope->spec.partial) / 2;
+    double half = floor(davit_rope_symbol(r->config, "hd", 0) * rope->spec.partial) / 2;
     size_t n = json_array_size(json_object_get(r->dict, keys[0]));
 
     if (n == 0 || n > MAX_FACTORS ||
@@ -260,7 +249,7 @@ static void read_original(Reader *r, davit_rope_spec *spec)
     static const char key[] = "original_max_position_embeddings";
     const json_t *top = json_object_get(r->config->settings->json, key);
 
-    spec->max_positions = symbol_number(r->config, "max_pos", 0);
+    spec->max_positions = davit_rope_symbol(r->config, "max_pos", 0);
     spec->original_max = positive(r, key, spec->max_positions);
     if (*r->layer_type == '\0' && json_is_number(top) && json_number_value(top) > 0)
         spec->original_max = json_number_value(top);
@@ -278,7 +267,7 @@ static void read_partial(Reader *r, davit_rope_spec *spec)
 
     spec->partial = 1;
     if (reads || spec->type == DAVIT_ROPE_PROPORTIONAL)
-        spec->partial = !isnan(stated) ? stated : symbol_number(r->config, "partial", 1);
+        spec->partial = !isnan(stated) ? stated : davit_rope_symbol(r->config, "partial", 1);
     else if (!isnan(stated) && stated != 1)
         refuse(r, DAVIT_R_CONFIG_UNSUPPORTED, "partial_rotary_factor", "1",
                davit_report_text(r->report, "%.9g", stated),
@@ -369,101 +358,7 @@ static int32_t add_rope(davit_config *config, const char *layer_type, const json
     return r.status;
 }
 
-/* ---- GGUF keys as a dictionary ---- */
-
-static const json_t *gguf_key(const davit_config *config, const char *name)
-{
-    g_autofree char *key = g_strconcat(config->settings->gguf_arch, ".rope.", name, NULL);
-
-    return json_object_get(config->settings->keys, key);
-}
-
-/* 0.1 ln f + 1, which llama.cpp multiplies attn_factor with under YaRN. */
-static double yarn_mscale(double factor)
-{
-    return factor > 1 ? 0.1 * log(factor) + 1 : 1;
-}
-
-/* (owned) the keys of a GGUF in the spelling of config.json. */
-static json_t *gguf_dict(const davit_config *config)
-{
-    static const struct {
-        const char *gguf, *json;
-    } names[] = {
-        {"scaling.type", "rope_type"},
-        {"scale_linear", "factor"}, /* files of 2023 */
-        {"scaling.factor", "factor"},
-        {"scaling.original_context_length", "original_max_position_embeddings"},
-        {"scaling.yarn_beta_fast", "beta_fast"},
-        {"scaling.yarn_beta_slow", "beta_slow"},
-    };
-    json_t *dict = json_object();
-    const json_t *attn = gguf_key(config, "scaling.attn_factor");
-    const json_t *count = gguf_key(config, "dimension_count");
-    double hd = symbol_number(config, "hd", 0);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        const json_t *value = gguf_key(config, names[i].gguf);
-
-        if (value)
-            json_object_set(dict, names[i].json, (json_t *)(uintptr_t)value);
-    }
-    if (gguf_key(config, "scale_linear") && !gguf_key(config, "scaling.type"))
-        json_object_set_new(dict, "rope_type", json_string("linear"));
-    if (json_is_number(attn))
-        json_object_set_new(dict, "attention_factor",
-                            davit_tree_real(json_number_value(attn) *
-                                            yarn_mscale(json_number_value(
-                                                json_object_get(dict, "factor")))));
-    if (json_is_integer(count) && hd > 0)
-        json_object_set_new(dict, "partial_rotary_factor",
-                            davit_tree_real(json_number_value(count) / hd));
-    return dict;
-}
-
 /* ---- which dictionary for which layers ---- */
-
-static bool is_layer_type(const char *key)
-{
-    return g_str_has_suffix(key, "_attention");
-}
-
-static bool is_nested(const json_t *dict)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach ((json_t *)(uintptr_t)dict, key, value) {
-        if (is_layer_type(key))
-            return true;
-    }
-    return false;
-}
-
-/* (owned) The dictionary that counts: a non-empty rope_scaling replaces a flat
- * rope_parameters; under a nested one it belongs to the full layers. */
-static json_t *choose_dict(const davit_config *config)
-{
-    const json_t *json = config->settings->json;
-    json_t *params = json_object_get(json, "rope_parameters");
-    json_t *scaling = json_object_get(json, "rope_scaling");
-    json_t *merged;
-    json_t *full;
-
-    if (config->settings->keys)
-        return gguf_dict(config);
-    if (json_object_size(scaling) == 0)
-        return json_is_object(params) ? json_incref(params) : json_object();
-    if (!is_nested(params) || is_nested(scaling))
-        return json_incref(scaling);
-    merged = json_deep_copy(params);
-    full = json_object_get(merged, "full_attention");
-    if (json_is_object(full))
-        json_object_update(full, scaling);
-    else
-        json_object_set(merged, "full_attention", scaling);
-    return merged;
-}
 
 static int32_t bind_nested(davit_config *config, const json_t *dict, double theta,
                            DavitReport *report)
@@ -479,11 +374,11 @@ static int32_t bind_nested(davit_config *config, const json_t *dict, double thet
         bool sliding = strcmp(key, "sliding_attention") == 0;
         int32_t s;
 
-        if (!is_layer_type(key) || (sliding && local && !has_sliding))
+        if (!davit_rope_is_layer_type(key) || (sliding && local && !has_sliding))
             continue;
         first = first ? first : value;
         s = add_rope(config, key, value,
-                     sliding && local ? symbol_number(config, "theta_local", theta)
+                     sliding && local ? davit_rope_symbol(config, "theta_local", theta)
                                       : theta,
                      report);
         status = status == DAVIT_OK ? s : status;
@@ -507,8 +402,8 @@ int32_t davit_config_bind_rope(davit_config *config, DavitReport *report)
     }
     if (theta->failed || !theta->nums || (local && (local->failed || !local->nums)))
         return DAVIT_E_CORRUPT; /* a record says why */
-    dict = choose_dict(config);
-    if (is_nested(dict))
+    dict = davit_rope_dict(config);
+    if (davit_rope_is_nested(dict))
         status = bind_nested(config, dict, theta->nums[0], report);
     else
         status = add_rope(config, "", dict, theta->nums[0], report);
