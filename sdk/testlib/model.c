@@ -279,8 +279,8 @@ static float *read_npy(const char *path, uint64_t *out_rows, uint64_t *out_cols)
     return x;
 }
 
-/* What @said came with, read from @path; frees both. */
-static float *take_npy(davit_test *t, char *path, char *said, int code, uint64_t *out_rows,
+/* What @said came with, read from @path; frees @said. */
+static float *take_npy(davit_test *t, const char *path, char *said, int code, uint64_t *out_rows,
                        uint64_t *out_cols)
 {
     float *x = NULL;
@@ -291,26 +291,24 @@ static float *take_npy(davit_test *t, char *path, char *said, int code, uint64_t
         test_expect(t, x != NULL, "%s is not a matrix of float32", path);
     }
     free(said);
-    free(path);
     return x;
 }
 
 float *davit_test_logits(davit_test *t, const char *dir, const char *ids, uint64_t *out_rows,
                          uint64_t *out_cols)
 {
-    char *path = test_format_text("%s/logits.npy", dir);
     int code;
-    char *said = davit_test_run(t, &code, "eval", dir, "--ids", ids, "--logits", path, NULL);
+    char *said =
+        davit_test_run(t, &code, "eval", dir, "--ids", ids, "--logits", "logits.npy", NULL);
 
-    return take_npy(t, path, said, code, out_rows, out_cols);
+    return take_npy(t, "logits.npy", said, code, out_rows, out_cols);
 }
 
 float *davit_test_dump(davit_test *t, const char *dir, const char *name, uint64_t *out_rows,
                        uint64_t *out_cols)
 {
-    char *path = test_format_text("%s/dump.npy", dir);
     int code;
-    char *said = davit_test_run(t, &code, "dump", dir, name, "--out", path, NULL);
+    char *said = davit_test_run(t, &code, "dump", dir, name, "--out", "dump.npy", NULL);
 
-    return take_npy(t, path, said, code, out_rows, out_cols);
+    return take_npy(t, "dump.npy", said, code, out_rows, out_cols);
 }

@@ -194,7 +194,8 @@ void davit_test_model_write(davit_test_model *m, const char *dir, const char *co
  * start. Returns: (owned, free) what it wrote to stdout and stderr. */
 char *davit_test_run(davit_test *t, int *out_exit, ...);
 /* Logits of @ids ("1 2 3") from model @dir through the program. Returns: (owned, free)
- * [*out_rows, *out_cols], or NULL after a failed check that shows what davit said. */
+ * [*out_rows, *out_cols], or NULL after a failed check that shows what davit said. Leaves
+ * logits.npy (below: dump.npy) in the current folder. */
 float *davit_test_logits(davit_test *t, const char *dir, const char *ids, uint64_t *out_rows,
                          uint64_t *out_cols);
 /* The same for tensor or module @name, decoded to float32: [rows, cols], a vector as one row. */
