@@ -27,6 +27,7 @@ typedef struct DavitPatient {
     json_t *tokenizer_config; /* tokenizer_config.json */
     char *template;           /* chat template as text */
     DavitTokenizer *tokenizer;
+    bool is_part;    /* one file of a set was named: what lies elsewhere is not missing */
     DavitPlan *plan; /* for DAVIT_MAP: does not ask kernels */
 } DavitPatient;
 

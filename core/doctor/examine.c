@@ -122,6 +122,14 @@ static DavitSettings *settings_alone(const DavitPatient *patient, DavitReport *r
     return davit_settings_parse(text, n, more, n_generation, "config.json", report);
 }
 
+static bool is_part(const DavitPatient *p)
+{
+    DavitShardName shard;
+
+    return p->path.entry && p->checkpoint && davit_checkpoint_n_files(p->checkpoint) == 1 &&
+           davit_shard_name_parse(p->path.entry, &shard) && shard.count > 1;
+}
+
 static DavitPlan *make_plan(const DavitPatient *patient, const DavitDoctorOptions *options,
                             DavitReport *report)
 {
@@ -202,7 +210,8 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
     p->settings = p->checkpoint ? davit_settings_open(p->checkpoint, settings)
                                 : settings_alone(p, settings);
     hand_over(doctor, settings);
-    if (p->checkpoint && p->settings)
+    p->is_part = is_part(p);
+    if (p->checkpoint && p->settings && !p->is_part)
         p->plan = make_plan(p, options, plan);
     hand_over(doctor, plan);
     p->tokenizer = open_tokenizer(p, words);

@@ -96,8 +96,22 @@ static void check_weights_there(DavitDoctor *d)
     const GPtrArray *names = d->patient.path.names;
     g_autoptr(GString) list = g_string_new(NULL);
 
-    if (d->patient.checkpoint || d->patient.path.entry)
+    if (d->patient.checkpoint)
         return;
+    if (d->patient.path.entry) {
+        if (g_str_has_suffix(d->patient.path.entry, ".json"))
+            davit_doctor_say(d, "D05",
+                             &(DavitFinding){.status = DAVIT_E_UNSUPPORTED,
+                                             .subject = d->patient.path.entry,
+                                             .expected = "a folder, weights or an index",
+                                             .found = "one of the small files",
+                                             .message = "a model is examined by its "
+                                                        "folder",
+                                             .hint = davit_doctor_text(
+                                                 d, "davit doctor %s",
+                                                 d->patient.path.dir)});
+        return;
+    }
     for (guint i = 0; i < names->len; i++) {
         if (is_weights_name(names->pdata[i]))
             return;
@@ -304,7 +318,6 @@ static void check_directory(DavitDoctor *d)
     if (!path->entry) {
         check_case(d);
         look_below(d);
-        check_weights_there(d);
         check_spelling(d);
     }
 }
@@ -390,6 +403,7 @@ void davit_check_files(DavitDoctor *doctor)
         return;
     }
     check_directory(doctor);
+    check_weights_there(doctor);
     check_extension(doctor);
     check_room(doctor);
     if (doctor->patient.checkpoint) {

@@ -507,11 +507,14 @@ static void check_experts(DavitDoctor *d)
 void davit_check_names(DavitDoctor *doctor)
 {
     check_architecture(doctor);
-    if (!doctor->patient.checkpoint) {
+    if (!doctor->patient.checkpoint || doctor->patient.is_part) {
         static const char *const ids[] = {"D07", "D08", "D09", "D11"};
 
         for (size_t i = 0; i < G_N_ELEMENTS(ids); i++)
-            davit_doctor_skip(doctor, ids[i], "weights that open");
+            davit_doctor_skip(doctor, ids[i],
+                              doctor->patient.is_part
+                                  ? "the whole set: name its folder or its index"
+                                  : "weights that open");
         return;
     }
     check_prefix(doctor);

@@ -140,8 +140,8 @@ static void check_sizes(DavitDoctor *d)
         davit_doctor_skip(d, "D10", "a config that can be read");
         return;
     }
-    if (!d->patient.checkpoint) {
-        davit_doctor_skip(d, "D10", "weights that open");
+    if (!d->patient.checkpoint || d->patient.is_part) {
+        davit_doctor_skip(d, "D10", "all weights");
         return;
     }
     check_layers(d);
@@ -180,8 +180,8 @@ static void check_tie(DavitDoctor *d)
                                                        : "false outside, true inside",
                             .message = "the wrapper's flag and the text model's differ; "
                                        "davit takes the wrapper's"});
-    if (!c) {
-        davit_doctor_skip(d, "D12", "weights that open");
+    if (!c || d->patient.is_part) {
+        davit_doctor_skip(d, "D12", "all weights");
         return;
     }
     davit_doctor_fact(d, "D12", "%s, %s",

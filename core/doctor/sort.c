@@ -125,6 +125,8 @@ static const char *check_of(const DavitRecord *r)
         return "D08";
     if (strcmp(stage, "path") == 0)
         return check_of_path(r);
+    if (strcmp(stage, "probe") == 0)
+        return check_of_open(r);
     if (is_of_file(r, "tokenizer"))
         return "D14";
     if (is_of_file(r, "config.json") || is_of_file(r, "params.json"))

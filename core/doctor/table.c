@@ -79,7 +79,7 @@ const DavitCheckInfo davit_check_table[] = {
     {"D37", "hub cache hashes", "a blob whose hash differs from its name is damaged",
      "delete the blob and download it again"},
     {"D38", "permissions", "a file that cannot be read is as good as absent",
-     "give yourself the right to read it"},
+     "name a regular file that this user may read"},
     {"D39", "names and links", "a link that leads nowhere or out of the folder is no file, and some tools lose odd names",
      "put the file itself into the folder, under a plain name"},
     {"D40", "offline use", "what is not in the cache needs the network",
