@@ -4,6 +4,7 @@
  */
 #include <davit/help/scan.h>
 #include <davit/help/ucd.h>
+#include <davit/tokenizer.h>
 
 #include <string.h>
 
@@ -15,7 +16,8 @@ typedef uint64_t (*ScanFn)(const char *text, uint64_t n, uint64_t from, uint64_t
 static uint64_t llama3(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                        uint64_t cap)
 {
-    static const davit_scan_rules rules = {3, DAVIT_TAIL_NEWLINES, 0, 1, 0};
+    static const davit_scan_rules rules = {
+        .max_digits = 3, .tail = DAVIT_TAIL_NEWLINES, .contraction = 1};
 
     return davit_scan_words(&rules, t, n, from, ends, cap);
 }
@@ -23,7 +25,8 @@ static uint64_t llama3(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
 static uint64_t qwen35(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                        uint64_t cap)
 {
-    static const davit_scan_rules rules = {1, DAVIT_TAIL_NEWLINES, 1, 1, 0};
+    static const davit_scan_rules rules = {
+        .max_digits = 1, .tail = DAVIT_TAIL_NEWLINES, .marks = 1, .contraction = 1};
 
     return davit_scan_words(&rules, t, n, from, ends, cap);
 }
@@ -31,9 +34,50 @@ static uint64_t qwen35(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
 static uint64_t o200k(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                       uint64_t cap)
 {
-    static const davit_scan_rules rules = {3, DAVIT_TAIL_SLASHES, 0, 1, 0};
+    static const davit_scan_rules rules = {
+        .max_digits = 3, .tail = DAVIT_TAIL_SLASHES, .contraction = 1};
 
     return davit_scan_cased(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t kimi(const char *t, uint64_t n, uint64_t from, uint64_t *ends, uint64_t cap)
+{
+    static const davit_scan_rules rules = {
+        .max_digits = 3, .tail = DAVIT_TAIL_NEWLINES, .contraction = 1, .han = 1};
+
+    return davit_scan_cased(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t cl100k(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                       uint64_t cap)
+{
+    static const davit_scan_rules rules = {
+        .max_digits = 3, .tail = DAVIT_TAIL_NEWLINES, .contraction = 1, .end_space = 1};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t coder(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    return davit_scan_deepseek2(0, t, n, from, ends, cap);
+}
+
+static uint64_t llm(const char *t, uint64_t n, uint64_t from, uint64_t *ends, uint64_t cap)
+{
+    return davit_scan_deepseek2(1, t, n, from, ends, cap);
+}
+
+static uint64_t bloom(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    return davit_scan_bloom(0, t, n, from, ends, cap);
+}
+
+static uint64_t viking(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                       uint64_t cap)
+{
+    return davit_scan_bloom(1, t, n, from, ends, cap);
 }
 
 /* A text and its pieces, '|' between them. */
@@ -42,7 +86,7 @@ typedef struct Sample {
     const char *pieces;
 } Sample;
 
-/* Pieces by tokenizers 0.23.3. */
+/* Pieces by tokenizers 0.23.3; of cl100k by tiktoken's regex. */
 static const Sample samples[] = {
     {davit_scan_gpt2, "Hello| world|  | it|'s|\n\n"},
     {davit_scan_gpt2, "IT|'|S| 123|abc|!?|\t|x"},
@@ -59,6 +103,14 @@ static const Sample samples[] = {
                              "b|\xe2\x96\x81|\xe2\x96\x81"
                              "c"},
     {davit_scan_after_space, "a | |b"},
+    {kimi, "Ab|\xe4\xb8\xad|c| |\xe6\xbc\xa2\xe5\xad\x97|Ab's"},
+    {cl100k, "a|\n|  | b|\n  \n  "},
+    {coder, "a| b|\n|\xe4\xb8\xad|1|2| !!|  "},
+    {llm, "M|\xc4\xb0| a|  |\n|x|  "},
+    {bloom, "a| b|.(| c| | d"},
+    {viking, "a| b|1|2|.| |3"},
+    {davit_scan_falcon,
+     "x\xe4|\xbd|\xa0\xe5\xa5|\xbd|\xc2|\xbd|,| |123|45"},
 };
 
 /* The sample's text, and its ends in @ends; returns how many. */
@@ -87,6 +139,17 @@ static void pieces_are_the_reference(const void *data)
     for (uint64_t i = 0; i < n; i++)
         g_assert_cmpuint(got[i], ==, want[i]);
 }
+
+static const ScanFn all_scans[] = {cl100k,
+                                   kimi,
+                                   coder,
+                                   llm,
+                                   bloom,
+                                   viking,
+                                   davit_scan_falcon,
+                                   davit_scan_whitespace,
+                                   davit_scan_bert,
+                                   davit_scan_word_runs};
 
 static const ScanFn scans[] = {davit_scan_gpt2,
                                davit_scan_gpt2_digits,
@@ -126,6 +189,35 @@ static void resumes_at_every_end(void)
             from = one;
         }
         g_assert_cmpuint(from, ==, n);
+    }
+}
+
+/* The same on valid text for the bodies that look back to the start of a character. */
+static void resumes_inside_valid_text(void)
+{
+    static const char *const parts[] = {
+        "a", "Z", " ", "  ", "\n", "1", "23", "!", "(", ".", "'s", "\xe4\xbd\xa0",
+        "\xe3\x80\x80", "\xe2\x80\x83", "\xc2\xbd", "\xc4\xb0", "\xe3\x80\x82",
+        "\xcc\x81", "\x01", "\xe2\x85\xa7", "\xc2\xa0"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+
+    for (int round = 0; round < 30000; round++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        const ScanFn scan = all_scans[round % (int)G_N_ELEMENTS(all_scans)];
+        uint64_t all[128], one, from = 0;
+
+        for (int i = g_rand_int_range(rand, 1, 14); i > 0; i--)
+            g_string_append(text,
+                            parts[g_rand_int_range(rand, 0, G_N_ELEMENTS(parts))]);
+        const uint64_t count = scan(text->str, text->len, 0, all, 128);
+        for (uint64_t i = 0; i < count; i++) {
+            g_assert_cmpuint(scan(text->str, text->len, from, &one, 1), ==, 1);
+            g_assert_cmpuint(one, ==, all[i]);
+            one &= ~DAVIT_TOK_DROP;
+            g_assert_cmpuint(one, >, from);
+            from = one;
+        }
+        g_assert_cmpuint(from, ==, text->len);
     }
 }
 
@@ -173,6 +265,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &samples[i], pieces_are_the_reference);
     }
     g_test_add_func("/scan/resumes_at_every_end", resumes_at_every_end);
+    g_test_add_func("/scan/resumes_inside_valid_text", resumes_inside_valid_text);
     g_test_add_func("/scan/cut_equals_continued_scan", cut_equals_continued_scan);
     g_test_add_func("/scan/broken_utf8_is_one_byte_each", broken_utf8_is_one_byte_each);
     return g_test_run();

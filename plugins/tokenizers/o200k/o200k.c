@@ -53,10 +53,57 @@ static const davit_tok_shape base = {
                   "{\"id\":200018,\"content\":\"<|endofprompt|>\"}]}",
 };
 
+#define TOKEN(id, text) "{\"id\":" #id ",\"content\":\"<|" text "|>\"}"
+#define RESERVED(name, from, to, number)                                                 \
+    "{\"prefix\":\"<|" name "reserved_special_token_\",\"suffix\":\"|>\",\"from\":" #from     \
+    ",\"to\":" #to ",\"number\":" #number "}"
+
+/* Meta's tokenizer.model of Llama 4. */
+static const davit_tok_shape meta = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "o200k",
+    .pre_tokenizer = SHAPE("Isolated", "false"),
+    .rank_hashes = "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed",
+    .scan = o200k_scan,
+    .cut = davit_cut_lines,
+    .rank_facts =
+        "{\"normalizer\":null,\"model\":{\"ignore_merges\":true}," DECODER
+        ",\"add_bos\":true,\"bos_token\":\"<|begin_of_text|>\",\"added_tokens\":["
+        TOKEN(200000, "begin_of_text") ","
+        TOKEN(200001, "end_of_text") ","
+        TOKEN(200002, "fim_prefix") ","
+        TOKEN(200003, "fim_middle") ","
+        TOKEN(200004, "fim_suffix") ","
+        TOKEN(200005, "header_start") ","
+        TOKEN(200006, "header_end") ","
+        TOKEN(200007, "eom") ","
+        TOKEN(200008, "eot") ","
+        TOKEN(200009, "step") ","
+        TOKEN(200016, "python_start") ","
+        TOKEN(200017, "python_end") ","
+        TOKEN(200018, "finetune_right_pad") ","
+        TOKEN(200080, "image_start") ","
+        TOKEN(200081, "image_end") ","
+        TOKEN(200084, "tile_x_separator") ","
+        TOKEN(200085, "tile_y_separator") ","
+        TOKEN(200090, "image") ","
+        TOKEN(200092, "patch") ","
+        TOKEN(201142, "reasoning_thinking_start") ","
+        TOKEN(201143, "reasoning_thinking_end") "],\"reserved_tokens\":["
+        RESERVED("text_post_train_", 200010, 200015, 0) ","
+        RESERVED("text_post_train_", 200019, 200079, 8) ","
+        RESERVED("vision_", 200082, 200083, 0) ","
+        RESERVED("vision_", 200086, 200089, 2) ","
+        RESERVED("vision_", 200091, 200091, 6) ","
+        RESERVED("vision_", 200093, 201133, 7) ","
+        RESERVED("reasoning_", 201134, 201141, 0) ","
+        RESERVED("", 201144, 202047, 0) "]}",
+};
+
 /* The regex covers every character, so keeping the matches only is the same. */
 ENTRY(removed, "Removed", "true", NULL, NULL);
 
-static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &base, &removed,
+static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &base, &meta, &removed,
                                                 NULL};
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};

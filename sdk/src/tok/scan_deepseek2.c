@@ -162,11 +162,9 @@ static int ends_part(const Scan *s, uint32_t kind, uint64_t at, uint64_t *out_en
     return !goes_on(s, kind, at, bits);
 }
 
-/* The end of the part's first piece, from the second character on. @first: bits of the
- * character that decides the group, CJK or not, and in letters ASCII or not.
- * @white: the piece is white space at the end of its part. */
-static uint64_t match_rest(const Scan *s, uint64_t at, uint32_t kind, uint32_t first,
-                           int white)
+/* The end of the part's first piece, from its character at @at on. @first: bits of the
+ * character that decides the group, CJK or not, and in letters ASCII or not. */
+static uint64_t match_rest(const Scan *s, uint64_t at, uint32_t kind, uint32_t first)
 {
     const uint32_t mask = kind == LETTER ? CJK | SIGN : CJK, group = first & mask;
     uint64_t known = 0; /* up to here white space does not end the part */
@@ -177,33 +175,47 @@ static uint64_t match_rest(const Scan *s, uint64_t at, uint32_t kind, uint32_t f
         if (!goes_on(s, kind, at, bits) || (bits & mask) != group ||
             (bits & DAVIT_UCD_NUMERIC))
             return at;
-        if (s->latin && !white && (bits & DAVIT_UCD_SPACE) && at >= known &&
+        if (s->latin && (bits & DAVIT_UCD_SPACE) && at >= known &&
             ends_part(s, kind, at, &known))
             return at;
     }
+}
+
+/* White space at @at in a gap or before signs. Whether it ends its part only matters where
+ * something else of its group follows, and then it does not. So no run of white space is
+ * looked at again for each of its pieces. */
+static uint64_t match_white(const Scan *s, uint64_t at, uint32_t kind)
+{
+    uint32_t len, bits;
+    const uint32_t first = bits_of(s, at, &len);
+
+    do {
+        at += len;
+        bits = bits_of(s, at, &len);
+        if (!goes_on(s, kind, at, bits) || ((bits ^ first) & CJK) ||
+            (bits & DAVIT_UCD_NUMERIC))
+            return at;
+    } while (bits & DAVIT_UCD_SPACE);
+    return match_rest(s, at, kind, first);
 }
 
 static uint64_t next_piece(const Scan *s, uint64_t at)
 {
     const uint32_t kind = kind_at(s, at);
     uint32_t len, bits = bits_of(s, at, &len), len2, after;
-    uint64_t end;
-    int white;
 
     if (kind == NEWLINE || (bits & DAVIT_UCD_NUMERIC))
         return at + len;
-    white = s->latin && kind != LETTER && (bits & DAVIT_UCD_SPACE) &&
-            ends_part(s, kind, at, &end);
-    /* White space in front of letters or signs: its next character is of the part even
-     * where it could not start one. */
+    if (!(bits & DAVIT_UCD_SPACE))
+        return match_rest(s, at + len, kind, bits);
+    if (kind != LETTER)
+        return match_white(s, at, kind);
+    /* White space in front of letters: it goes with the first one's group. */
     after = bits_of(s, at + len, &len2);
-    if (kind != 0 && !white && (bits & DAVIT_UCD_SPACE) && !(bits & kind)) {
-        if ((after & CJK) != (bits & CJK) || (after & DAVIT_UCD_NUMERIC) ||
-            (kind == LETTER && (bits & SIGN) && !(after & SIGN)))
-            return at + len;
-        return match_rest(s, at + len + len2, kind, after, 0);
-    }
-    return match_rest(s, at + len, kind, bits, white);
+    if (((after ^ bits) & CJK) || (after & DAVIT_UCD_NUMERIC) ||
+        ((bits & SIGN) && !(after & SIGN)))
+        return at + len;
+    return match_rest(s, at + len + len2, kind, after);
 }
 
 uint64_t davit_scan_deepseek2(uint32_t latin, const char *text, uint64_t n, uint64_t from,

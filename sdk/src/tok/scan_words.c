@@ -37,6 +37,8 @@ static uint64_t next_piece(const davit_scan_rules *rules, const char *text, uint
         end = run_without(text, n, at + len, DAVIT_UCD_SPACE | DAVIT_UCD_N | word);
         return rules->tail ? run_of_newlines(text, n, end, rules->tail) : end;
     }
+    if (rules->end_space && run_of(text, n, at, DAVIT_UCD_SPACE) >= n)
+        return n;
     return match_space(text, n, at, 1);
 }
 

@@ -35,6 +35,8 @@ typedef struct davit_scan_rules {
     uint32_t marks;      /* 1: words are [\p{L}\p{M}]+ and symbols exclude \p{M} */
     uint32_t
         contraction; /* 1: (?i:'s|'t|'re|'ve|'m|'ll|'d) before (words) or after (cased) */
+    uint32_t end_space; /* words, 1: white space that ends the text is a piece, before all
+                         * other alternatives of white space: \s++$   (tiktoken's cl100k) */
     uint32_t han; /* cased, 1: [\p{Han}]+ first, and no Han in U and W   (Kimi) */
 } davit_scan_rules;
 
