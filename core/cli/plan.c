@@ -13,6 +13,8 @@
 #include "cli/run.h"
 #include "plan/document.h"
 
+#define MAX_RANKS 1024u
+
 static const DavitFlag flags[] = {
     {"diff", 0, DAVIT_FLAG_TEXT, "OTHER",
      "what differs in another model's plan, or in one saved with --json", NULL, NULL, false},
@@ -24,8 +26,9 @@ static const DavitFlag flags[] = {
      false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
-    {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
-    {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for", NULL, NULL, true},
+    {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel: what one of N ranks holds and reads", NULL,
+     "1", false},
+    {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for, 0 to N-1", NULL, "0", false},
     {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE", "where slots go", NULL, NULL, true},
     {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE,...", "budgets by device", NULL, NULL, true},
     {0},
@@ -69,7 +72,10 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
     uint64_t window = 0;
     davit_parse_bytes(davit_call_text(call, "window"), &window);
     *out = (DavitPlanOptions){
-        .purposes = DAVIT_MAP | DAVIT_RUN,
+        /* what a rank runs is not planned yet */
+        .purposes = davit_call_count(call, "tp") > 1 ? DAVIT_MAP : DAVIT_MAP | DAVIT_RUN,
+        .tp = (unsigned)davit_call_count(call, "tp"),
+        .rank = (unsigned)davit_call_count(call, "rank"),
         .activations =
             (DavitActivations)davit_call_choice(call, "activations", davit_activation_names),
         .layout = (DavitLayoutChoice)davit_call_choice(call, "layout", davit_layout_names),
@@ -141,9 +147,14 @@ static int run(DavitCall *call)
 {
     g_auto(Planned) p = {0};
     const char *other = davit_call_text(call, "diff");
+    const uint64_t tp = davit_call_count(call, "tp"), rank = davit_call_count(call, "rank");
     const int code = davit_call_check_loading(call);
     if (code)
         return code;
+    if (tp < 1 || tp > MAX_RANKS)
+        return davit_call_usage(call, "--tp", "the number of ranks is not 1 to 1024", NULL);
+    if (rank >= tp)
+        return davit_call_usage(call, "--rank", "the rank is not below --tp", NULL);
     if (!make_plan(call, call->args[0], &p))
         return davit_call_exit(call);
     if (call->json)

@@ -267,6 +267,9 @@ void davit_plan_print(const json_t *document)
            davit_shown(text_of(document, "model")), text_of(document, "arch"),
            text_of(document, "format"), text_of(document, "device"),
            number_of(document, "layers"));
+    if (number_of(document, "tp") > 1)
+        printf("rank %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n",
+               number_of(document, "rank"), number_of(document, "tp"));
     print_files(document);
     print_decisions(document);
     print_slots(document);
@@ -280,7 +283,8 @@ void davit_plan_print(const json_t *document)
            " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
            number_of(totals, "tensors"), number_of(totals, "slots"),
            number_of(totals, "ignored_tensors"), number_of(totals, "tied"),
-           json_is_true(json_object_get(document, "runs")) ? "would load it"
-                                                           : "would refuse it",
+           number_of(document, "tp") > 1                     ? "has no ranks in this version"
+           : json_is_true(json_object_get(document, "runs")) ? "would load it"
+                                                             : "would refuse it",
            text_of(document, "hash"));
 }

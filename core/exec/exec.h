@@ -54,6 +54,9 @@ void davit_weights_stats(const DavitWeights *weights, DavitLoadStats *out);
 /* (borrowed) The weight behind handle @index of plan->program->weights. */
 const davit_weight *davit_weights_get(const DavitWeights *weights, size_t index);
 
+/* (borrowed) The weight of slot @index of the plan; layout NULL if it was not loaded. */
+const davit_weight *davit_weights_slot(const DavitWeights *weights, size_t index);
+
 /* ---- threads ---- */
 
 /* Worker threads that run tasks of one kernel phase; the caller is worker 0. GLib starts the

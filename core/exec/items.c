@@ -38,7 +38,7 @@ int32_t davit_module_part(const DavitPlan *plan, const DavitModule *module, size
 /* ---- sizes ---- */
 
 /* Bytes of @n_rows rows of the slot in the layout that the kernels get; 0 = overflow. */
-static uint64_t rows_bytes(const DavitSlot *slot, const DavitModule *module, size_t part,
+static uint64_t rows_bytes(const DavitSlot *slot, const DavitSlotSource *source, size_t part,
                            uint64_t n_rows)
 {
     uint64_t n = 0;
@@ -53,7 +53,7 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitModule *module, siz
                    ? 0
                    : n;
     default: {
-        const uint64_t row_bytes = module->desc.parts[part].row_bytes;
+        const uint64_t row_bytes = davit_source_row_bytes(source, part);
         return __builtin_mul_overflow(n_rows, row_bytes, &n) ? 0 : n;
     }
     }
@@ -65,7 +65,7 @@ static uint64_t part_bytes(const DavitPlan *plan, const DavitSlot *slot,
     const DavitModule *module = source->module;
     return slot->access == DAVIT_ACCESS_COPY && module->desc.parts[part].row_bytes == 0
                ? part_tensor(plan, module, part)->n_bytes
-               : rows_bytes(slot, module, part, source->n_rows);
+               : rows_bytes(slot, source, part, source->n_rows);
 }
 
 uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlotSource *source, size_t part)
@@ -80,13 +80,13 @@ uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlotSource *sourc
 uint64_t davit_made_row_off(const DavitSlot *slot, const DavitSlotSource *source, size_t part,
                             uint64_t row)
 {
-    return rows_bytes(slot, source->module, part, row);
+    return rows_bytes(slot, source, part, row);
 }
 
 uint64_t davit_map_off(const DavitPlan *plan, const DavitSlot *slot,
                        const DavitSlotSource *source)
 {
-    return davit_align_up(rows_bytes(slot, source->module, 0, source->n_rows),
+    return davit_align_up(rows_bytes(slot, source, 0, source->n_rows),
                           plan->device_align);
 }
 
@@ -142,8 +142,8 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
             return too_large(slot, report);
         seg.part_off[p] = *at;
         seg.row_bytes[p] =
-            copy ? module->desc.parts[p].row_bytes
-                 : rows_bytes(slot, module, 0,
+            copy ? davit_source_row_bytes(source, p)
+                 : rows_bytes(slot, source, 0,
                               slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1);
         *at = davit_align_up(end, plan->device_align);
     }
@@ -169,7 +169,7 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
         for (uint64_t e = 0; e < source->n_experts; e++) {
             DavitItem item = {.slot = slot,
                               .source = source,
-                              .expert = e,
+                              .expert = source->expert + e,
                               .n_experts = whole ? source->n_experts : 1,
                               .dst_off = at};
             const int32_t status = place_segment(plan, slot, source, e, &at, segments, report);
@@ -182,6 +182,7 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
             cut_pieces(plan, slot, source, &piece,
                        (DavitItem){.slot = slot,
                                    .source = source,
+                                   .expert = source->expert,
                                    .n_experts = source->n_experts,
                                    .dst_off = start,
                                    .dst_stride = (at - start) / source->n_experts},

@@ -179,29 +179,47 @@ static int32_t put(DavitLane *lane, const DavitItem *item, uint64_t off, const u
 
 /* ---- copy ---- */
 
+/* Columns of this rank, row by row: only they are read. */
+static int32_t copy_columns(DavitLane *lane, const DavitItem *item, size_t part, uint8_t *to)
+{
+    const davit_tensor_info *t = part_tensor(lane, item, part);
+    const uint64_t row_bytes = item->source->module->desc.parts[part].row_bytes;
+    const uint64_t run = davit_source_row_bytes(item->source, part);
+    uint64_t off = t->off + stored_index(item, item->expert, item->row) * row_bytes +
+                   davit_source_col_off(item->source, part);
+    for (uint64_t r = 0; r < item->n_rows; r++, off += row_bytes, to += run) {
+        const int32_t status = davit_lane_read(lane, t->file, off, to, run);
+        if (status)
+            return status;
+    }
+    lane->stats.copied_bytes += item->n_rows * run;
+    return DAVIT_OK;
+}
+
 static int32_t copy_direct(DavitLane *lane, const DavitItem *item, uint64_t segment)
 {
     const DavitModule *module = item->source->module;
     Stage stage = {0};
-    for (size_t p = 0; p < module->desc.n_parts; p++) {
+    int32_t status = DAVIT_OK;
+    for (size_t p = 0; !status && p < module->desc.n_parts; p++) {
         const davit_tensor_info *t = part_tensor(lane, item, p);
         const uint64_t row_bytes = module->desc.parts[p].row_bytes;
         const uint64_t n = row_bytes ? item->n_rows * row_bytes : t->n_bytes;
+        const uint64_t first = stored_index(item, item->expert, item->row) * row_bytes;
         uint8_t *to = lane->base + segment + davit_copy_part_off(lane->plan, item->source, p) +
-                      item->row * row_bytes;
-        const int32_t status = davit_lane_read(
-            lane, t->file, t->off + stored_index(item, item->expert, item->row) * row_bytes, to,
-            n);
-        if (status)
-            return status;
-        lane->stats.copied_bytes += n;
+                      item->row * davit_source_row_bytes(item->source, p);
+        if (item->source->n_cols) {
+            status = copy_columns(lane, item, p, to);
+            continue;
+        }
+        status = davit_lane_read(lane, t->file, t->off + first, to, n);
+        lane->stats.copied_bytes += status ? 0 : n;
         /* checked where it lies */
         stage.part[p] = (davit_quant_bytes){
-            (const uint8_t *)((uintptr_t)to -
-                              (uintptr_t)(stored_index(item, item->expert, item->row) *
-                                          row_bytes)),
-            t->n_bytes};
+            (const uint8_t *)((uintptr_t)to - (uintptr_t)first), t->n_bytes};
     }
+    if (status || item->source->n_cols)
+        return status;
     return verify(lane, item, &stage, item->expert, item->row, item->n_rows);
 }
 
@@ -245,7 +263,7 @@ static void stored_segment(DavitLane *lane, const DavitItem *item, const Stage *
                            uint64_t expert, uint64_t row, uint64_t n_rows, davit_segment *seg)
 {
     const DavitModule *module = item->source->module;
-    *seg = (davit_segment){.expert = item->source->slot_expert + expert,
+    *seg = (davit_segment){.expert = item->source->slot_expert + expert - item->source->expert,
                            .row = item->source->slot_row + row,
                            .n_rows = n_rows,
                            .n_parts = module->desc.n_parts};

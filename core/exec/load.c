@@ -70,7 +70,8 @@ static int32_t borrow_slot(DavitWeights *w, size_t index, DavitReport *report)
                                            .n_rows = source->n_rows,
                                            .n_parts = module->desc.n_parts};
             for (size_t p = 0; p < module->desc.n_parts; p++) {
-                const int32_t status = davit_module_part(w->plan, module, p, e, source->row,
+                const int32_t status =
+                    davit_module_part(w->plan, module, p, source->expert + e, source->row,
                                                          &segments[at].part[p], report);
                 if (status)
                     return status;
@@ -341,4 +342,9 @@ void davit_weights_stats(const DavitWeights *weights, DavitLoadStats *out)
 const davit_weight *davit_weights_get(const DavitWeights *weights, size_t index)
 {
     return &weights->ref_weight[index];
+}
+
+const davit_weight *davit_weights_slot(const DavitWeights *weights, size_t index)
+{
+    return &weights->slot_weight[index];
 }

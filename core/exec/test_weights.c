@@ -209,6 +209,102 @@ static void plan_is_what_happens(const void *data)
     }
 }
 
+/* ---- ranks ---- */
+
+/* Put what one rank holds of a slot into @whole, [E, N, row] bytes of the stored matrix. */
+static void put_rank(const DavitSlot *slot, const davit_weight *w, uint64_t n_rows,
+                     uint64_t row_bytes, uint64_t n_cols, uint8_t *whole)
+{
+    const bool by_expert = slot->cut && strcmp(slot->cut, "experts") == 0;
+    const bool by_column = slot->cut && strcmp(slot->cut, "columns") == 0;
+    const uint64_t row0 = slot->cut && !by_expert && !by_column ? slot->cut_first : 0;
+    const uint64_t col0 = by_column ? slot->cut_first * row_bytes / n_cols : 0;
+    for (uint64_t s = 0; s < w->n_segments; s++) {
+        const davit_segment *seg = &w->segments[s];
+        const uint64_t e = seg->expert + (by_expert ? slot->cut_first : 0);
+        for (uint64_t r = 0; r < seg->n_rows; r++)
+            memcpy(whole + (e * n_rows + row0 + seg->row + r) * row_bytes + col0,
+                   seg->part[0] + r * seg->row_bytes[0], seg->row_bytes[0]);
+    }
+}
+
+/* The stored bytes of all of @slot, (owned) NULL if it is not one part as stored. */
+static uint8_t *stored_whole(const DavitPlan *plan, const DavitSlot *slot, uint64_t *out_n)
+{
+    const davit_quant_desc *d = slot->n_sources ? &slot->sources[0].module->desc : NULL;
+    const uint64_t row_bytes = d ? d->parts[0].row_bytes : 0;
+    g_autoptr(DavitReport) report = davit_report_new();
+    if (!d || d->n_parts != 1 || row_bytes == 0 || slot->value_ops || slot->perm_heads)
+        return NULL;
+    *out_n = slot->n_experts * slot->n_rows * row_bytes;
+    uint8_t *bytes = g_malloc0(*out_n);
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        const DavitSlotSource *src = &slot->sources[s];
+        const davit_tensor_info *t = davit_checkpoint_tensor(
+            plan->checkpoint, src->module->tensor[src->module->desc.parts[0].index]);
+        for (uint64_t e = 0; e < src->n_experts; e++)
+            g_assert_cmpint(
+                davit_checkpoint_read(
+                    plan->checkpoint, t->file,
+                    t->off + (e * src->module->desc.n_rows + src->row) * row_bytes,
+                    bytes + (src->slot_expert + e) * slot->n_rows * row_bytes,
+                    src->n_rows * row_bytes, report),
+                ==, 0);
+    }
+    return bytes;
+}
+
+/* What all ranks hold together is the stored matrix, and each read what it holds. */
+static void check_ranks(const char *path, unsigned tp)
+{
+    DavitPlanOptions options = {.purposes = DAVIT_MAP};
+    g_auto(Model) whole = open_model(path, &options);
+    g_autofree Model *ranks = g_new0(Model, tp);
+    g_autofree DavitWeights **weights = g_new0(DavitWeights *, tp);
+    uint64_t sum = 0;
+    for (unsigned r = 0; whole.plan && r < tp; r++) {
+        DavitLoadStats stats;
+        options.tp = tp;
+        options.rank = r;
+        ranks[r] = open_model(path, &options);
+        if (!ranks[r].plan)
+            break;
+        weights[r] = davit_weights_load(ranks[r].plan, NULL, ranks[r].report);
+        g_assert_nonnull(weights[r]);
+        davit_weights_stats(weights[r], &stats);
+        check_counters(ranks[r].plan, &stats);
+        sum += stats.read_bytes + stats.borrowed_bytes;
+    }
+    for (size_t i = 0; weights[tp - 1] && i < whole.plan->n_slots; i++) {
+        const DavitSlot *slot = &whole.plan->slots[i];
+        uint64_t n = 0;
+        g_autofree uint8_t *want = stored_whole(whole.plan, slot, &n);
+        g_autofree uint8_t *have = g_malloc0(n + 1);
+        for (unsigned r = 0; want && r < tp; r++)
+            put_rank(&ranks[r].plan->slots[i], davit_weights_slot(weights[r], i), slot->n_rows,
+                     slot->sources[0].module->desc.parts[0].row_bytes, slot->n_cols, have);
+        if (want)
+            g_assert_true(memcmp(have, want, n) == 0);
+    }
+    if (weights[tp - 1]) /* more than once only what all hold, or heads that are shared */
+        g_assert_cmpuint(sum, <, tp * davit_checkpoint_n_bytes(whole.checkpoint));
+    else if (whole.plan)
+        g_assert_true(has_code(ranks[0].report, DAVIT_R_CONFIG_UNSUPPORTED) ||
+                      has_code(ranks[0].report, DAVIT_R_QUANT_PARAMS));
+    for (unsigned r = 0; r < tp; r++) {
+        davit_weights_free(weights[r]);
+        if (ranks[r].report)
+            model_clear(&ranks[r]);
+    }
+}
+
+static void ranks_hold_the_whole(const void *data)
+{
+    check_ranks(data, 2);
+    check_ranks(data, 3);
+    check_ranks(data, 4);
+}
+
 /* ---- a large model of zeros, sparse on disk ---- */
 
 typedef struct Header {
@@ -439,6 +535,9 @@ int main(int argc, char **argv)
         g_ptr_array_add(names, path);
         if (g_file_test(path, G_FILE_TEST_IS_DIR))
             g_test_add_data_func(test, path, plan_is_what_happens);
+        g_autofree char *ranks = g_strconcat("/weights/ranks/", name, NULL);
+        if (g_file_test(path, G_FILE_TEST_IS_DIR))
+            g_test_add_data_func(ranks, path, ranks_hold_the_whole);
     }
     g_test_add_func("/weights/peak", peak_is_predicted);
     g_test_add_func("/weights/cancel", cancel_ends_the_load);

@@ -406,15 +406,40 @@ int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
     return c.status;
 }
 
+/* A rank's slot as it is loaded: as stored where that is possible. */
+static DavitLayoutOption rank_option(const DavitDraft *draft, const DavitSlot *slot)
+{
+    DavitLayoutOption option = {.access = DAVIT_ACCESS_BORROW,
+                                .layout = slot->stored_layout,
+                                .reason = "as stored"};
+
+    if (slot->value_ops) {
+        option.access = DAVIT_ACCESS_DECODE;
+        option.layout = draft->f32;
+        option.reason = "a transform changes its values";
+    } else if (slot->sources[0].n_cols || slot->perm_heads) {
+        option.access = DAVIT_ACCESS_COPY;
+        option.reason = slot->perm_heads ? "rows are put in another order"
+                                         : "columns of this rank are gathered";
+    }
+    return option;
+}
+
 void davit_choose_nothing(DavitDraft *draft)
 {
+    const bool ranks = draft->plan->tp > 1;
+
     for (size_t s = 0; s < draft->plan->n_slots; s++) {
         DavitSlot *slot = &draft->plan->slots[s];
-        const DavitLayoutOption stored = {.access = DAVIT_ACCESS_BORROW,
-                                          .layout = slot->stored_layout,
-                                          .reason = "as stored: no forward was planned"};
+        DavitLayoutOption option = {.access = DAVIT_ACCESS_BORROW,
+                                    .layout = slot->stored_layout,
+                                    .reason = "as stored: no forward was planned"};
 
-        if (slot->n_sources)
-            davit_layout_set(draft, slot, &stored);
+        if (!slot->n_sources)
+            continue;
+        if (ranks)
+            option = rank_option(draft, slot);
+        davit_layout_set(draft, slot, &option);
+        slot->used = ranks; /* a rank's bytes are loaded all the same */
     }
 }

@@ -101,6 +101,10 @@ static json_t *transforms_json(const DavitSlot *slot)
                                                  first->row, first->n_rows));
     if (slot->n_sources > 1)
         json_array_append_new(list, json_string("stack"));
+    if (slot->cut)
+        json_array_append_new(list, json_sprintf("rank: %s from %" PRIu64 " of %" PRIu64,
+                                                 slot->cut, slot->cut_first,
+                                                 slot->cut_whole));
     if (slot->perm_heads)
         json_array_append_new(list, json_sprintf("perm(%" PRIu64 ")", slot->perm_heads));
     if (turned)
@@ -130,7 +134,11 @@ static void add_source(const DavitPlan *plan, const DavitSlot *slot,
         set(one, "file",
             text_json(davit_checkpoint_file(plan->checkpoint, t->file).name));
         set(one, "offset", number(read->off));
-        set(one, "bytes", number(read->n_bytes));
+        set(one, "bytes", number(read->n_bytes * read->n_runs));
+        if (read->n_runs > 1) {
+            set(one, "runs", number(read->n_runs));
+            set(one, "stride", number(read->stride));
+        }
         if (slot->n_experts > 1)
             set(one, "expert", number(source->slot_expert));
         json_array_append_new(list, one);
@@ -408,6 +416,8 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
     set(document, "layers", number(plan->n_layers));
     set(document, "vocabulary", number(plan->vocab));
     set(document, "context", number(plan->max_ctx));
+    set(document, "tp", number(plan->tp));
+    set(document, "rank", number(plan->rank));
     set(document, "decisions", decisions_json(plan));
     set(document, "files", files_json(plan));
     set(document, "slots", slots_json(plan));
@@ -447,8 +457,8 @@ static void hash_slot(GString *text, const DavitPlan *plan, const DavitSlot *slo
 
             g_string_append(text, davit_checkpoint_tensor(plan->checkpoint, read->tensor)
                                       ->name);
-            g_string_append_printf(text, " %u %" PRIu64 " %" PRIu64 "\n", read->file,
-                                   read->off, read->n_bytes);
+            g_string_append_printf(text, " %u %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                                   read->file, read->off, read->n_bytes, read->n_runs);
         }
     }
 }

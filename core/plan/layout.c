@@ -259,7 +259,7 @@ static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src
             draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
 
         n += d->parts[p].row_bytes && !turned
-                 ? d->parts[p].row_bytes * src->n_rows * src->n_experts
+                 ? davit_source_row_bytes(src, p) * src->n_rows * src->n_experts
                  : t->n_bytes;
     }
     return n;
@@ -287,7 +287,7 @@ static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(
             draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
-        const uint64_t row_bytes = d->parts[p].row_bytes;
+        const uint64_t row_bytes = davit_source_row_bytes(src, p);
 
         n += align_up(row_bytes ? row_bytes * src->n_rows : t->n_bytes, align);
     }

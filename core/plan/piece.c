@@ -33,6 +33,26 @@ uint64_t davit_decoded_value_bytes(const DavitSlot *slot)
     return slot->layout && strcmp(slot->layout, "f32/1") != 0 ? 2 : 4;
 }
 
+uint64_t davit_source_row_bytes(const DavitSlotSource *source, size_t part)
+{
+    const davit_quant_desc *d = &source->module->desc;
+    const uint64_t row_bytes = d->parts[part].row_bytes;
+
+    return source->n_cols ? row_bytes / d->n_cols * source->n_cols +
+                                row_bytes % d->n_cols * source->n_cols / d->n_cols
+                          : row_bytes;
+}
+
+uint64_t davit_source_col_off(const DavitSlotSource *source, size_t part)
+{
+    const davit_quant_desc *d = &source->module->desc;
+    const uint64_t row_bytes = d->parts[part].row_bytes;
+
+    return source->n_cols ? row_bytes / d->n_cols * source->col +
+                                row_bytes % d->n_cols * source->col / d->n_cols
+                          : 0;
+}
+
 /* ---- ranges ---- */
 
 static void add_read(GArray *reads, const DavitRead *read)
@@ -41,7 +61,8 @@ static void add_read(GArray *reads, const DavitRead *read)
         reads->len ? &g_array_index(reads, DavitRead, reads->len - 1) : NULL;
 
     if (last && last->file == read->file && last->part == read->part &&
-        last->tensor == read->tensor && last->off + last->n_bytes == read->off)
+        last->n_runs == 1 && read->n_runs == 1 && last->tensor == read->tensor &&
+        last->off + last->n_bytes == read->off)
         last->n_bytes += read->n_bytes;
     else
         g_array_append_val(reads, *read);
@@ -60,15 +81,22 @@ void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
                           .part = p,
                           .file = t->file,
                           .off = t->off,
-                          .n_bytes = t->n_bytes};
+                          .n_bytes = t->n_bytes,
+                          .n_runs = 1};
 
         if (!davit_part_by_row(slot, module, p)) {
             add_read(reads, &read);
             continue;
         }
         read.n_bytes = source->n_rows * row_bytes;
-        for (uint64_t e = 0; e < source->n_experts; e++) {
-            read.off = t->off + (e * d->n_rows + source->row) * row_bytes;
+        if (source->n_cols) {
+            read.n_bytes = davit_source_row_bytes(source, p);
+            read.n_runs = source->n_rows;
+            read.stride = row_bytes;
+        }
+        for (uint64_t e = source->expert; e < source->expert + source->n_experts; e++) {
+            read.off = t->off + (e * d->n_rows + source->row) * row_bytes +
+                       davit_source_col_off(source, p);
             add_read(reads, &read);
         }
     }
@@ -120,7 +148,7 @@ static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *sour
     if (slot->access == DAVIT_ACCESS_PACK)
         return davit_pack_block_bytes(slot) / slot->pack->row_block + 1;
     for (uint32_t p = 0; p < d->n_parts; p++)
-        n += d->parts[p].row_bytes;
+        n += davit_source_row_bytes(source, p);
     return n;
 }
 

@@ -15,6 +15,8 @@ typedef struct DavitRead {
     uint32_t file;
     uint64_t off;     /* from the start of the file */
     uint64_t n_bytes;
+    uint64_t n_runs;  /* so many times, 1 = one range */
+    uint64_t stride;  /* from one run to the next */
 } DavitRead;
 
 /* Append the ranges of @source to @reads (DavitRead), part by part in file order; those that
@@ -35,6 +37,12 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
                     const DavitSlotSource *source, uint64_t target, DavitPiece *out);
 /* The target that belongs to @plan's window and lanes. */
 uint64_t davit_piece_target(uint64_t window_limit, unsigned n_lanes);
+
+/* Bytes that @source takes of one row of @part: the row, or its columns of this rank. 0 = rows
+ * are not contiguous. */
+uint64_t davit_source_row_bytes(const DavitSlotSource *source, size_t part);
+/* Where they start in the row. */
+uint64_t davit_source_col_off(const DavitSlotSource *source, size_t part);
 
 /* Rows of @part can be read by row; else it is read whole. */
 bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part);

@@ -9,6 +9,7 @@
 #include "plan/build.h"
 #include "plan/choose.h"
 #include "plan/coverage.h"
+#include "plan/cut.h"
 #include "plan/layout.h"
 #include "plan/piece.h"
 #include "plan/slot.h"
@@ -189,6 +190,7 @@ static void make_slots(DavitDraft *draft)
         draft->prefix = davit_match_prefix(draft, table);
         davit_slots_make(draft, table);
         davit_coverage_check(draft);
+        davit_cut_slots(draft);
         davit_module_table_note_rest(modules, draft->report);
     }
     plan->modules = davit_module_table_steal(modules, &plan->n_modules);
@@ -267,6 +269,20 @@ static void add_bytes(DavitPlan *plan, const DavitPlanOptions *options)
 
 /* ---- all of it ---- */
 
+/* The bytes of a rank are planned and loaded; its program is not recorded. */
+static void no_ranks_yet(const DavitDraft *draft)
+{
+    davit_report_add(draft->report,
+                     &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
+                                     .status = DAVIT_E_UNSUPPORTED,
+                                     .purposes = DAVIT_RUN,
+                                     .stage = "plan",
+                                     .subject = "--tp",
+                                     .message = "ranks are planned, but not run in this "
+                                                "version",
+                                     .hint = "plan --tp N --rank R works"});
+}
+
 static void fill_plan(DavitDraft *draft)
 {
     const uint64_t purposes = draft->options->purposes;
@@ -275,6 +291,8 @@ static void fill_plan(DavitDraft *draft)
         return;
     make_slots(draft);
     check_forward(draft);
+    if ((purposes & DAVIT_RUN) && draft->plan->tp > 1)
+        no_ranks_yet(draft);
     if ((purposes & DAVIT_RUN) && !davit_report_first_error(draft->report, purposes))
         make_program(draft);
     else
@@ -300,6 +318,8 @@ DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *ch
     plan->arch = tools->arch.component;
     plan->arch_iface = tools->arch.iface;
     plan->device = g_strdup(options->device ? options->device : "cpu");
+    plan->device_align = CPU_ALIGN;
+    plan->tp = 1;
     plan->dtype = options->dtype;
     plan->access = options->access;
     plan->force_tie = options->force_tie;

@@ -60,6 +60,8 @@ typedef struct DavitSlotSource {
     uint64_t row;              /* first row within the module's matrix; with
                                 * DAVIT_VALUE_TRANSPOSE its first column */
     uint64_t n_rows;
+    uint64_t expert;           /* first expert of the module that it takes */
+    uint64_t col, n_cols;      /* columns of the module, cut for a rank; n_cols 0 = all */
 } DavitSlotSource;
 
 /* Value transforms that need float32. */
@@ -84,6 +86,9 @@ typedef struct DavitSlot {
     uint64_t perm_heads; /* row order to undo while copying, 0 = none */
     bool interleaved;    /* rows stay in rotary inter order: forward was told */
     uint32_t value_ops;  /* DAVIT_VALUE_ */
+    const char *cut;     /* (static) how it was cut for the rank: "rows" "columns" "experts"
+                          * "rows, shared" (some ranks hold the same); NULL = not */
+    uint64_t cut_first, cut_whole; /* what this rank has starts here, of so many */
     bool used;           /* an op of the program reads it */
     /* chosen */
     DavitAccess access;
@@ -187,6 +192,7 @@ typedef struct DavitPlanOptions {
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
     unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 2 to 16 */
+    unsigned tp, rank;      /* tensor parallel: so many ranks (0 and 1 = none), this one */
     bool keep_refused;      /* hand out the plan even if an error blocks it */
 } DavitPlanOptions;
 
@@ -239,6 +245,7 @@ typedef struct DavitPlan {
     bool force_tie, force_untie; /* decisions of the user */
     DavitIgnored *ignored;
     size_t n_ignored;
+    unsigned tp, rank; /* tp 1 = the whole model */
 } DavitPlan;
 
 /* Stack of a lane's thread. */
