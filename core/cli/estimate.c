@@ -243,7 +243,7 @@ static void print_states(const DavitEstimate *e)
                s->kind, s->n_layers, s->n_heads, width, s->window, token, sequence);
     }
     if (e->states_assumed)
-        printf("  (the architecture is declared only: plain attention was assumed)\n");
+        printf("  (the architecture is declared only: this follows from its heads and windows)\n");
     g_autofree char *weights = davit_bytes_text(e->n_bytes);
     g_autofree char *states = davit_bytes_text(e->state_bytes);
     g_autofree char *all = davit_bytes_text(e->memory_bytes);

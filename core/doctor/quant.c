@@ -52,6 +52,18 @@ static const davit_tensor_info *first_companion(const DavitCheckpoint *c,
     return first;
 }
 
+/* Some tools state their scheme in a file of its own. */
+static bool has_own_file(const DavitPatient *p)
+{
+    static const char *const names[] = {"hf_quant_config.json", "quantize_config.json",
+                                        "quant_config.json"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (davit_model_path_has(&p->path, names[i]))
+            return true;
+    return false;
+}
+
 static void check_block(DavitDoctor *d)
 {
     const json_t *block = davit_settings_quantization(d->patient.settings);
@@ -65,7 +77,7 @@ static void check_block(DavitDoctor *d)
                       block ? (method ? method : "a block without quant_method") : "none",
                       first ? scheme->scheme : "plain or GGUF blocks");
     if (first && !block && !davit_settings_is_gguf(d->patient.settings) &&
-        strcmp(scheme->tail, "_blocks") != 0)
+        strcmp(scheme->tail, "_blocks") != 0 && !has_own_file(&d->patient))
         davit_doctor_say(
             d, "D17",
             &(DavitFinding){
@@ -147,7 +159,9 @@ static void check_matches(DavitDoctor *d, const json_t *list)
         const char *module = json_string_value(item);
         bool hit = false;
 
-        if (!module || g_str_has_prefix(module, "re:") || strpbrk(module, "*?["))
+        /* a tied head is not stored, and is listed all the same */
+        if (!module || g_str_has_prefix(module, "re:") || strpbrk(module, "*?[") ||
+            strcmp(module, "lm_head") == 0)
             continue;
         n_plain++;
         for (size_t t = 0; !hit && t < davit_checkpoint_n_tensors(c); t++)

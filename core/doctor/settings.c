@@ -42,7 +42,7 @@ static bool is_rotary(const DavitDoctor *d)
     const davit_arch_iface *arch = d->patient.plan ? d->patient.plan->arch_iface : NULL;
     const uint8_t *at = arch ? (const uint8_t *)arch->config : NULL;
 
-    for (; at; at += arch->config_stride) {
+    for (; at != NULL; at += arch->config_stride) {
         const char *sym = ((const davit_config_row *)(const void *)at)->sym;
 
         if (!sym)
@@ -50,7 +50,9 @@ static bool is_rotary(const DavitDoctor *d)
         if (strcmp(sym, "theta") == 0)
             return true;
     }
-    return true; /* not known: most are */
+    /* no plan: what the config speaks of */
+    return davit_patient_value(&d->patient, "rope_scaling") ||
+           davit_patient_value(&d->patient, "rope_parameters");
 }
 
 static void check_theta(DavitDoctor *d)
@@ -107,13 +109,18 @@ static void check_doubled(DavitDoctor *d)
                             .message = "the rotary base is stated twice and differs"});
 }
 
-/* Scaling that ends below or at what the model is said to take. */
+/* Scaling that ends below what the model is said to take. Only of kinds whose factor is
+ * the ratio of the two lengths; llama3's is not. */
 static void check_range(DavitDoctor *d)
 {
     const json_t *part = rope_part(&d->patient);
+    const char *kind = json_string_value(json_object_get(part, "rope_type"));
     double factor, original;
     int64_t context;
 
+    kind = kind ? kind : json_string_value(json_object_get(part, "type"));
+    if (!kind || (strcmp(kind, "yarn") != 0 && strcmp(kind, "linear") != 0))
+        return;
     if (!davit_tree_number(json_object_get(part, "factor"), &factor) ||
         !davit_tree_number(json_object_get(part, "original_max_position_embeddings"),
                            &original) ||
