@@ -88,5 +88,7 @@ int32_t davit_dl_error(const char *path, const char *text, DavitReport *report)
                       "the loader has no static thread-local storage left",
                       "compile the plugin without -ftls-model=initial-exec");
     return refuse(report, DAVIT_R_DLOPEN_FAILED, path, text,
-                  "the dynamic loader refused the file", NULL);
+                  "the dynamic loader refused the file",
+                  "the loader's own words say why; a rebuild with the SDK's options helps "
+                  "most often");
 }

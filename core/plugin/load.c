@@ -31,6 +31,8 @@ static int32_t check_unchanged(DavitPluginFile *file)
                         .status = DAVIT_E_IO,
                         .stage = "dlopen",
                         .subject = file->path,
+                        .expected = "the file that was checked",
+                        .found = "another size, time or inode",
                         .message = "the plugin changed after it was checked",
                         .hint = "run davit again"});
 }
@@ -104,7 +106,10 @@ static int32_t failed(DavitReport *records, const char *who, const char *what,
                         .stage = what,
                         .subject = who,
                         .found = davit_report_text(records, "status %d", status),
-                        .message = davit_report_text(records, "%s failed", what)});
+                        .message = davit_report_text(records, "%s failed", what),
+                        .expected = "status 0",
+                        .hint = "the plugin's own record before this one says why; if there "
+                                "is none, tell its author"});
 }
 
 static int32_t start(DavitPluginFile *file)

@@ -91,7 +91,9 @@ static int32_t refuse_twice(DavitComponent *c, const char *path)
                                             .expected = "one component of this id",
                                             .found = path,
                                             .message = "the file holds two "
-                                                       "components of one id"});
+                                                       "components of one id",
+                                            .hint = "the plugin's author must give "
+                                                    "each an id of its own"});
 }
 
 static void add_component(DavitRegistry *registry, DavitPluginFile *file,

@@ -28,7 +28,9 @@ static int32_t io_failed(DavitReport *report, const char *path, int error)
                                             .stage = "file",
                                             .subject = path,
                                             .found = g_strerror(error),
-                                            .message = "the file cannot be looked at"});
+                                            .message = "the file cannot be looked at",
+                                            .hint = "remove the link or file, or make "
+                                                    "it readable"});
 }
 
 static bool is_ours(const struct stat *st)
