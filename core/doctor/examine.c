@@ -8,6 +8,7 @@
 #include "checkpoint/rename.h"
 #include "config/tree.h"
 #include "engine/private.h"
+#include "plan/outline.h"
 #include "source/source.h"
 
 #define MAX_TOKENIZER (512ull << 20) /* bytes, as when a model is run */
@@ -213,6 +214,8 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
     p->is_part = is_part(p);
     if (p->checkpoint && p->settings && !p->is_part)
         p->plan = make_plan(p, options, plan);
+    if (!p->checkpoint && p->settings) /* the config is judged all the same */
+        davit_plan_free(davit_plan_outline(registry, p->settings, plan));
     hand_over(doctor, plan);
     p->tokenizer = open_tokenizer(p, words);
     soften_absent_tokenizer(doctor, words);
