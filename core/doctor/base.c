@@ -58,7 +58,9 @@ static void say_key(DavitDoctor *d, const char *key, const json_t *mine,
                                      .message = mine ? "the setting differs from the "
                                                        "base model's"
                                                      : "the base model's setting was "
-                                                       "lost"});
+                                                       "lost",
+                                     .hint = "take the base model's value, unless it was "
+                                             "changed on purpose"});
 }
 
 static bool is_empty(const json_t *value)
@@ -113,6 +115,15 @@ static int64_t first_other(const DavitTokenizer *a, const DavitTokenizer *b)
     return -1;
 }
 
+/* (borrowed) text of a token; "a hole" if there is none. */
+static const char *token(const DavitTokenizer *tokenizer, int64_t id)
+{
+    size_t n;
+    const char *text = davit_tokenizer_text(tokenizer, (int32_t)id, &n);
+
+    return text ? text : "a hole";
+}
+
 static void compare_words(DavitDoctor *d, const DavitPatient *base)
 {
     const DavitTokenizer *a = d->patient.tokenizer, *b = base->tokenizer;
@@ -123,8 +134,9 @@ static void compare_words(DavitDoctor *d, const DavitPatient *base)
                          &(DavitFinding){.severity = DAVIT_WARNING,
                                          .subject = davit_doctor_text(
                                              d, "token %" PRId64, other),
-                                         .expected = "the base model's token",
-                                         .found = "another one",
+                                         .expected = davit_doctor_text(
+                                             d, "%s, as in the base", token(b, other)),
+                                         .found = token(a, other),
                                          .message = "the vocabulary differs from the "
                                                     "base model's from this id on"});
     if (a && b && davit_tokenizer_n_ids(a) < davit_tokenizer_n_ids(b))

@@ -77,7 +77,7 @@ static void refuses(Fixture *f, const char *model, int32_t status, const char *e
 static void ids(void)
 {
     static const char *const good[] = {"gpt2", "org/name", "org/name-1.5_B@main",
-                                       "org/name@refs/pr/3", "o/n@" A};
+                                       "org/name@refs/pr/3", ("o/n@" A)};
     static const char *const bad[] = {"",       "a/b/c",     "/abs/olute", "./a",  "../a",
                                       "org/",   "/name",     "org/na me",  "-x/y", ".x/y",
                                       "o/n@",   "o/n@../..", "o/n@/etc",   "a//b", "o/n@a b",
@@ -148,7 +148,7 @@ static void only_snapshot_without_ref(Fixture *f, gconstpointer data)
 
 static void ref_is_no_commit(Fixture *f, gconstpointer data)
 {
-    static const char *const bad[] = {"", "main", "../../../etc", A "0"};
+    static const char *const bad[] = {"", "main", "../../../etc", (A "0")};
 
     (void)data;
     put(f, "snapshots/" A "/config.json", "{}");
