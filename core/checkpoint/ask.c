@@ -79,7 +79,10 @@ static void take_accept(Round *round, const DavitFormat *format, DavitAsked *ans
         answer->verdict = DAVIT_DECLINE;
         return;
     }
-    if (round->best && answer->score <= round->best_answer->score)
+    /* the user's rank goes before the score */
+    if (round->best && (format->user_rank < round->best->user_rank ||
+                        (format->user_rank == round->best->user_rank &&
+                         answer->score <= round->best_answer->score)))
         return;
     round->best = format;
     round->best_answer = answer;

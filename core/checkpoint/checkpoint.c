@@ -51,7 +51,9 @@ static GArray *load_formats(DavitRegistry *registry, DavitReport *report)
     g_assert(davit_json_suite_get() && davit_io_suite_get());
     for (guint i = 0; i < components->len; i++) {
         DavitComponent *component = g_ptr_array_index(components, i);
-        DavitFormat format = {.id = component->id, .capability = component->capability};
+        DavitFormat format = {.id = component->id,
+                              .capability = component->capability,
+                              .user_rank = component->user_rank};
         const void *iface = NULL;
         g_autoptr(DavitReport) said = davit_report_new();
 

@@ -20,6 +20,7 @@ typedef struct DavitFormat {
     DavitProbeFn probe;              /* NULL = never asked */
     const davit_format_iface *iface; /* (borrowed) */
     void *self;                      /* (borrowed) */
+    int32_t user_rank;               /* 0 = none */
 } DavitFormat;
 
 /* A promise of an index. Strings lie in the checkpoint's chunk. */

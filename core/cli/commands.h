@@ -18,6 +18,7 @@ extern const DavitCommand davit_command_why;            /* why.c */
 extern const DavitCommand davit_command_plugin_list;    /* plugin.c */
 extern const DavitCommand davit_command_plugin_inspect; /* plugin_inspect.c */
 extern const DavitCommand davit_command_plugin_check;   /* plugin_check.c */
+extern const DavitCommand davit_command_plugin_ops;     /* plugin_ops.c */
 extern const DavitCommand davit_command_plugin_retry;   /* plugin_manage.c */
 extern const DavitCommand davit_command_plugin_rescan;  /* plugin_manage.c */
 extern const DavitCommand davit_command_plugin_clear;   /* plugin_manage.c */

@@ -28,6 +28,7 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plugin_list,
     &davit_command_plugin_inspect,
     &davit_command_plugin_check,
+    &davit_command_plugin_ops,
     &davit_command_plugin_retry,
     &davit_command_plugin_rescan,
     &davit_command_plugin_clear,

@@ -381,6 +381,84 @@ static void options_clear(Chooser *c)
     g_free(c->options);
 }
 
+/* ---- what was considered ---- */
+
+void davit_kernel_candidate_free(void *p)
+{
+    DavitKernelCandidate *k = p;
+
+    if (!k)
+        return;
+    g_free(k->op);
+    g_free(k->layouts);
+    g_free(k->component);
+    g_free(k->entry);
+    g_free(k->why);
+    g_free(k);
+}
+
+/* Layouts that the weights of @instr were given. (owned) */
+static char *given_layouts(const Chooser *c, const DavitInstr *instr)
+{
+    GString *out = g_string_new(NULL);
+
+    for (uint32_t w = 0; w < instr->n_weights; w++) {
+        const int32_t slot = davit_instr_slot(&c->base, instr, w);
+
+        if (slot < 0 || davit_slot_is_vector(slot_at(c, (uint32_t)slot)) ||
+            !c->base.layout_of[slot])
+            continue;
+        g_string_append_printf(out, "%s%s", out->len ? ", " : "",
+                               c->base.layout_of[slot]->layout);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void tell_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref,
+                           const char *layouts)
+{
+    DavitKernelCandidate *k = g_new0(DavitKernelCandidate, 1);
+
+    k->op = g_strdup(instr->op);
+    k->layouts = g_strdup(layouts);
+    k->component = g_strdup(ref->tool->component->id);
+    k->entry = g_strdup(ref->entry->name);
+    k->score = ref->entry->score;
+    k->rank = davit_component_kernel_rank(ref->tool->component, instr->op, k->entry);
+    k->chosen = instr->entry == ref->entry;
+    k->why = k->chosen ? NULL
+                       : g_strdup(davit_entry_fault(&c->base, instr, ref, false,
+                                                    c->base.draft->report));
+    k->n_calls = 1;
+    g_ptr_array_add(c->base.draft->options->candidates, k);
+}
+
+/* Once per op and layouts; alike ones are counted. */
+static void tell_candidates(Chooser *c)
+{
+    GPtrArray *out = c->base.draft->options->candidates;
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (size_t i = 0; out && i < c->base.program->n_instrs; i++) {
+        const DavitInstr *instr = &c->base.program->instrs[i];
+        const GArray *list = g_hash_table_lookup(c->base.by_op, instr->op);
+        g_autofree char *layouts = given_layouts(c, instr);
+        g_autofree char *key = g_strdup_printf("%s %s", instr->op, layouts);
+        guint first;
+
+        if (g_hash_table_contains(seen, key)) {
+            first = GPOINTER_TO_UINT(g_hash_table_lookup(seen, key));
+            for (guint e = 0; list && e < list->len; e++)
+                ((DavitKernelCandidate *)g_ptr_array_index(out, first + e))->n_calls++;
+            continue;
+        }
+        g_hash_table_insert(seen, g_steal_pointer(&key), GUINT_TO_POINTER(out->len));
+        for (guint e = 0; list && e < list->len; e++)
+            tell_candidate(c, instr, &g_array_index(list, DavitEntryRef, e), layouts);
+    }
+}
+
 int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
 {
     g_autoptr(GArray) loose = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -398,6 +476,7 @@ int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
         for (guint g = 0; g < groups->len; g++)
             choose_group(&c, g_ptr_array_index(groups, g));
         write_entries(&c);
+        tell_candidates(&c);
         write_layouts(&c);
     }
     options_clear(&c);

@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 
 #define MAX_ATTR 4096u
+#define MAX_RANK 400 /* of the user's ranks: higher ones count as this */
 
 /* ---- tables ---- */
 
@@ -276,12 +277,18 @@ const char *davit_entry_fault(DavitChooser *c, const DavitInstr *instr,
 }
 
 /* Where 8-bit activations are asked for, an entry that uses them goes first. */
-static uint64_t score_of(const DavitChooser *c, const davit_kernel_entry *entry)
+static uint64_t score_of(const DavitChooser *c, const DavitEntryRef *ref)
 {
+    const davit_kernel_entry *entry = ref->entry;
     const bool first = c->draft->options->activations == DAVIT_ACTIVATIONS_INT8 &&
                        (entry->flags & DAVIT_ENTRY_INT8);
+    const int32_t rank =
+        davit_component_kernel_rank(ref->tool->component, entry->op, entry->name);
 
-    return (first ? 1000000u : 0u) + (uint64_t)MIN(entry->score, 1000u) + 1u;
+    if (rank < 0) /* the user's word: after all others */
+        return 1;
+    return (first ? 1000000u : 0u) + (uint64_t)MIN(rank, MAX_RANK) * 2000u +
+           (uint64_t)MIN(entry->score, 1000u) + 1u;
 }
 
 const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
@@ -294,7 +301,7 @@ const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
 
     for (guint e = 0; list && e < list->len; e++) {
         const DavitEntryRef *ref = &g_array_index(list, DavitEntryRef, e);
-        const uint64_t score = score_of(c, ref->entry);
+        const uint64_t score = score_of(c, ref);
 
         if ((tool && ref->tool != tool) || score <= most)
             continue;

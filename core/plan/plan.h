@@ -188,6 +188,9 @@ typedef struct DavitPlanOptions {
     const char *const
         *ignore; /* globs of tensors to leave out, NULL-terminated; may be NULL */
     bool allow_not_invariant;
+    GPtrArray *candidates; /* (borrowed) NULL, or gets a DavitKernelCandidate (owned, free
+                            * with davit_kernel_candidate_free) for every kernel entry that
+                            * was considered for each op and layouts */
     DavitAccessChoice access;
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
@@ -277,6 +280,18 @@ void davit_module_free(DavitModule *module);
 int32_t davit_module_decode(const DavitModule *module, const DavitCheckpoint *checkpoint,
                             uint64_t expert, uint64_t row, uint64_t n_rows, float *out,
                             DavitReport *report);
+
+/* One kernel entry considered for one op with the layouts of its weights. */
+typedef struct DavitKernelCandidate {
+    char *op, *layouts;      /* layouts: "q4_k/1, f32/1", empty = no matrices */
+    char *component, *entry; /* ids */
+    uint32_t score;
+    int32_t rank;     /* the user's, 0 = none */
+    bool chosen;
+    char *why;        /* why it cannot compute it; NULL = it can */
+    uint32_t n_calls; /* ops of the program that are alike */
+} DavitKernelCandidate;
+void davit_kernel_candidate_free(void *candidate);
 
 /* Which arch components were asked and what they said, for `why`: one note each. */
 void davit_plan_explain_archs(DavitRegistry *registry, const DavitSettings *settings,

@@ -320,10 +320,13 @@ DavitComponent *davit_registry_find(const DavitRegistry *registry, const char *i
 
 /* ---- what the user decides ---- */
 
-int32_t davit_registry_kernel_rank(const DavitRegistry *registry, const char *op,
-                                   const DavitComponent *component, const char *entry)
+int32_t davit_component_kernel_rank(const DavitComponent *component, const char *op,
+                                    const char *entry)
 {
-    return davit_prefs_kernel_rank(registry->prefs, op, component->id, entry);
+    if (!component || !component->file || !component->file->load) /* a table under test */
+        return 0;
+    return davit_prefs_kernel_rank(component->file->load->registry->prefs, op,
+                                   component->id, entry);
 }
 
 const char *davit_registry_cache_path(const DavitRegistry *registry)

@@ -126,8 +126,8 @@ const GPtrArray *davit_registry_dirs(const DavitRegistry *registry);
  * first), version (high first), tier, id. (borrowed, DavitComponent) */
 const GPtrArray *davit_registry_kind(const DavitRegistry *registry, DavitKind kind);
 /* The user's rank of a kernel entry for @op, above every score; 0 = none. */
-int32_t davit_registry_kernel_rank(const DavitRegistry *registry, const char *op,
-                                   const DavitComponent *component, const char *entry);
+int32_t davit_component_kernel_rank(const DavitComponent *component, const char *op,
+                                    const char *entry);
 /* (borrowed) the cache file, NULL if nothing is remembered. */
 const char *davit_registry_cache_path(const DavitRegistry *registry);
 /* Run the probe helper on @file, whatever is remembered, and remember the result.

@@ -136,6 +136,23 @@ expect 3 plugin check "$fixtures/future_minor.so"
 out_has host-too-old
 expect 2 plugin check "$fixtures/nobody.so"
 
+# ---- kernels: ranking, reasons, the user's rank ----
+expect 0 plugin ops linear --model "$models/llama"
+out_has "chosen"
+out_has "score"
+expect 2 plugin ops never_heard_of
+expect 2 plugin ops linear --model "$models/llama" --measure
+expect 0 plugin ops linear --model "$models/llama" --json
+# whoever is able and was not chosen is chosen when the user ranks it
+able=$(tr -d '\n' <"$scratch/out" | sed 's/}/}\n/g' | sed -n 's/.*"entry": *"\([^"]*\)".*"verdict": *"able".*/\1/p' | head -n 1)
+if [ -n "$able" ]; then
+    printf '{"kernel_ranks": {"linear/1": {"org.davit.kernels.cpu:%s": 9}}}\n' "$able" \
+        >"$scratch/config/davit/plugins.json"
+    expect 0 plugin ops linear --model "$models/llama"
+    grep -qF "chosen  $able " "$scratch/out" || die "the user's rank of $able was not obeyed"
+    rm "$scratch/config/davit/plugins.json"
+fi
+
 # ---- two at once, a cache that cannot be written ----
 rm -rf "$scratch/cache"
 for i in 1 2 3; do
