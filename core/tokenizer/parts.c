@@ -15,6 +15,7 @@ void davit_tok_parts_init(DavitTokParts *parts, const char *subject, const char 
     *parts = (DavitTokParts){.subject = subject, .source = source};
     parts->vocab = davit_vocab_new();
     parts->merges = g_array_new(FALSE, FALSE, sizeof(DavitMerge));
+    parts->pending = g_new(DavitPendingMerge, DAVIT_MERGES_AHEAD);
     parts->added = g_array_new(FALSE, FALSE, sizeof(DavitAdded));
     g_array_set_clear_func(parts->added, clear_added);
     for (int i = 0; i < DAVIT_N_SPECIALS; i++)
@@ -29,6 +30,7 @@ void davit_tok_parts_clear(DavitTokParts *parts)
     json_decref(parts->decoder);
     davit_vocab_free(parts->vocab);
     g_array_free(parts->merges, TRUE);
+    g_free(parts->pending);
     g_array_free(parts->added, TRUE);
     g_free(parts->unk);
 }
@@ -75,36 +77,96 @@ static int32_t find_joined(const DavitTokParts *parts, const char *text, size_t 
     return davit_vocab_find(parts->vocab, text, len);
 }
 
-int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
-                            const char *right, size_t right_len, DavitReport *report)
+/* @joined: both halves, end to end. */
+static int32_t settle(DavitTokParts *parts, const char *joined, size_t left_len, size_t len,
+                      uint64_t left_hash, uint64_t right_hash, DavitReport *report)
 {
-    char room[256], *joined = room;
-    const size_t len = left_len + right_len;
-    const int32_t l = davit_vocab_find(parts->vocab, left, left_len);
-    const int32_t r = davit_vocab_find(parts->vocab, right, right_len);
+    const char *right = joined + left_len;
+    const int32_t l =
+        davit_vocab_find_hashed(parts->vocab, joined, left_len, left_hash);
+    const int32_t r =
+        davit_vocab_find_hashed(parts->vocab, right, len - left_len, right_hash);
     DavitMerge merge;
     int32_t id;
 
     if (l < 0)
-        return refuse_merge(parts, report, left, left_len,
+        return refuse_merge(parts, report, joined, left_len,
                             "left half is not in the vocabulary");
     if (r < 0)
-        return refuse_merge(parts, report, right, right_len,
+        return refuse_merge(parts, report, right, len - left_len,
                             "right half is not in the vocabulary");
-    if (len > sizeof room)
-        joined = g_malloc(len);
+    id = find_joined(parts, joined, len);
+    if (id < 0)
+        return refuse_merge(parts, report, joined, len,
+                            "the joined text is not in the vocabulary");
+    merge = (DavitMerge){(uint32_t)l, (uint32_t)r, parts->merges->len, (uint32_t)id};
+    g_array_append_val(parts->merges, merge);
+    return DAVIT_OK;
+}
+
+static int32_t settle_oldest(DavitTokParts *parts, DavitReport *report)
+{
+    const DavitPendingMerge *m =
+        &parts->pending[parts->n_settled++ % DAVIT_MERGES_AHEAD];
+
+    return settle(parts, m->text, m->left_len, m->len, m->left_hash, m->right_hash, report);
+}
+
+int32_t davit_tok_settle_merges(DavitTokParts *parts, DavitReport *report)
+{
+    int32_t status = DAVIT_OK;
+
+    while (status == DAVIT_OK && parts->n_settled < parts->n_pushed)
+        status = settle_oldest(parts, report);
+    parts->n_settled = parts->n_pushed;
+    return status;
+}
+
+/* Too long to wait: everything before it, then the merge itself. */
+static int32_t add_long(DavitTokParts *parts, const char *left, size_t left_len,
+                        const char *right, size_t right_len, DavitReport *report)
+{
+    g_autofree char *joined = g_malloc(left_len + right_len);
+    int32_t status = davit_tok_settle_merges(parts, report);
+
     memcpy(joined, left, left_len);
     memcpy(joined + left_len, right, right_len);
-    id = find_joined(parts, joined, len);
-    merge = (DavitMerge){(uint32_t)l, (uint32_t)r, parts->merges->len, (uint32_t)id};
-    if (id < 0)
-        refuse_merge(parts, report, joined, len,
-                     "the joined text is not in the vocabulary");
-    else
-        g_array_append_val(parts->merges, merge);
-    if (joined != room)
-        g_free(joined);
-    return id < 0 ? DAVIT_E_CORRUPT : DAVIT_OK;
+    if (status != DAVIT_OK)
+        return status;
+    return settle(parts, joined, left_len, left_len + right_len,
+                  davit_vocab_hash(parts->vocab, left, left_len),
+                  davit_vocab_hash(parts->vocab, right, right_len), report);
+}
+
+int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
+                            const char *right, size_t right_len, DavitReport *report)
+{
+    DavitPendingMerge *m = &parts->pending[parts->n_pushed % DAVIT_MERGES_AHEAD];
+    int32_t status = DAVIT_OK;
+
+    if (left_len + right_len > sizeof m->text)
+        return add_long(parts, left, left_len, right, right_len, report);
+    if (parts->n_pushed - parts->n_settled == DAVIT_MERGES_AHEAD)
+        status = settle_oldest(parts, report);
+    if (status != DAVIT_OK)
+        return status;
+    memcpy(m->text, left, left_len);
+    memcpy(m->text + left_len, right, right_len);
+    m->left_len = (uint32_t)left_len;
+    m->len = (uint32_t)(left_len + right_len);
+    m->left_hash = davit_vocab_hash(parts->vocab, left, left_len);
+    m->right_hash = davit_vocab_hash(parts->vocab, right, right_len);
+    davit_vocab_fetch_slot(parts->vocab, m->left_hash);
+    davit_vocab_fetch_slot(parts->vocab, m->right_hash);
+    parts->n_pushed++;
+    /* Half a ring later the slots are there and name the texts. */
+    if (parts->n_pushed - parts->n_settled > DAVIT_MERGES_AHEAD / 2) {
+        m = &parts->pending[(parts->n_pushed - 1 - DAVIT_MERGES_AHEAD / 2) %
+                            DAVIT_MERGES_AHEAD];
+        davit_vocab_fetch_text(parts->vocab, m->left_hash);
+        davit_vocab_fetch_text(parts->vocab, m->right_hash);
+    }
+    return DAVIT_OK;
 }
 
 int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,
@@ -115,9 +177,14 @@ int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t 
 
     if (len >= 8 && memcmp(line, "#version", 8) == 0)
         return DAVIT_OK;
-    if (!space || memchr(space + 1, ' ', len - (size_t)(space + 1 - line)))
+    if (!space || memchr(space + 1, ' ', len - (size_t)(space + 1 - line))) {
+        const int32_t status = davit_tok_settle_merges(parts, report);
+
+        if (status != DAVIT_OK)
+            return status;
         return refuse_merge(parts, report, line, len,
                             "a merge is two tokens with one space between them");
+    }
     left_len = (size_t)(space - line);
     return davit_tok_add_merge(parts, line, left_len, space + 1, len - left_len - 1,
                                report);

@@ -112,7 +112,7 @@ static int32_t read_lines(DavitTokParts *parts, const char *text, size_t len,
             status = davit_tok_add_merge_line(parts, text + at, line, report);
         at += n + 1;
     }
-    return status;
+    return status == DAVIT_OK ? davit_tok_settle_merges(parts, report) : status;
 }
 
 DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,

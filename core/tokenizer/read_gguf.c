@@ -175,7 +175,7 @@ static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v,
         if (status != DAVIT_OK)
             return status;
     }
-    return DAVIT_OK;
+    return davit_tok_settle_merges(parts, report);
 }
 
 static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,

@@ -165,7 +165,7 @@ static int32_t read_merges(Reading *r)
             status = invalid(r, "model.merges", "strings or lists of two strings", NULL,
                              "a merge is malformed");
     }
-    return status;
+    return status == DAVIT_OK ? davit_tok_settle_merges(r->parts, r->report) : status;
 }
 
 /* ---- model ---- */

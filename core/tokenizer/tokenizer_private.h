@@ -49,6 +49,16 @@ struct DavitTokenizer {
     char *source, *family, *plugin, *canonical, *why; /* owned; for explain */
 };
 
+/* Merges that were read and wait while memory fetches what their lookups need. */
+#define DAVIT_MERGES_AHEAD 16 /* a power of two; measured, 8 to 32 are alike */
+#define DAVIT_MERGE_TEXT   104
+
+typedef struct DavitPendingMerge {
+    uint64_t left_hash, right_hash;
+    uint32_t left_len, len;
+    char text[DAVIT_MERGE_TEXT]; /* both halves, end to end */
+} DavitPendingMerge;
+
 /* Parts of a tokenizer as its source gives them. */
 typedef struct DavitTokParts {
     const char *subject; /* (borrowed) file name for records */
@@ -57,6 +67,8 @@ typedef struct DavitTokParts {
         *decoder;      /* owned refs or NULL */
     DavitVocab *vocab; /* owned, sealed */
     GArray *merges;    /* DavitMerge, owned */
+    DavitPendingMerge *pending; /* owned, DAVIT_MERGES_AHEAD */
+    size_t n_pushed, n_settled; /* of all merges that were ever pending */
     GArray *added;     /* DavitAdded with declared ids, texts owned */
     char *unk;         /* owned; NULL = no unknown token */
     bool byte_fallback, fuse_unk, ignore_merges;
@@ -104,10 +116,14 @@ int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
                           const char *member, const char *expected, const char *found,
                           const char *message);
 
-/* Ids of @left, @right and their joined text, rank = parts->merges->len. False with a
- * record if one of the three is not in the vocabulary. */
+/* Ids of @left, @right and their joined text, rank = parts->merges->len. CORRUPT with a
+ * record if one of the three is not in the vocabulary; which may be told by a later call,
+ * at last by davit_tok_settle_merges. */
 int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
                             const char *right, size_t right_len, DavitReport *report);
+
+/* Behind the last merge. */
+int32_t davit_tok_settle_merges(DavitTokParts *parts, DavitReport *report);
 
 /* "left right" of a merge list; lines that begin with "#version" are passed over. */
 int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,

@@ -10,6 +10,7 @@
 
 #define HOLE      UINT32_MAX
 #define MAX_BLOCK (1u << 31)
+#define AHEAD     8 /* ids whose slots are on their way while the table is built */
 
 typedef struct Entry {
     uint32_t off;
@@ -142,8 +143,24 @@ static Slot *find_slot(const DavitVocab *vocab, const char *text, size_t len,
     }
 }
 
+/* Put @id, whose text has @hash, into its slot. False if another id has the text. */
+static bool place(DavitVocab *vocab, size_t id, uint64_t hash)
+{
+    const Entry *entry = &vocab->entries[id];
+    Slot *slot;
+
+    if (entry->len == HOLE)
+        return true;
+    slot = find_slot(vocab, vocab->block + entry->off, entry->len, hash);
+    if (slot->id != 0)
+        return false;
+    *slot = (Slot){(uint32_t)(hash >> 32), (uint32_t)id + 1, *entry};
+    return true;
+}
+
 int32_t davit_vocab_seal(DavitVocab *vocab)
 {
+    uint64_t hashes[AHEAD] = {0}; /* slots are far apart: fetch before they are needed */
     size_t n_slots = 1024;
 
     while (n_slots < 2 * vocab->n_tokens)
@@ -152,19 +169,18 @@ int32_t davit_vocab_seal(DavitVocab *vocab)
     if (!vocab->slots)
         return -2;
     vocab->n_slots = n_slots;
-    for (size_t id = 0; id < vocab->n_ids; id++) {
-        const Entry *entry = &vocab->entries[id];
-        const char *text = vocab->block + entry->off;
-        uint64_t hash;
-        Slot *slot;
+    for (size_t id = 0; id < vocab->n_ids + AHEAD; id++) {
+        if (id < vocab->n_ids && vocab->entries[id].len != HOLE) {
+            const Entry *next = &vocab->entries[id];
+            uint64_t *hash = &hashes[id % AHEAD];
 
-        if (entry->len == HOLE)
-            continue;
-        hash = davit_hash_bytes(text, entry->len, vocab->seed);
-        slot = find_slot(vocab, text, entry->len, hash);
-        if (slot->id != 0)
-            return (int32_t)id;
-        *slot = (Slot){(uint32_t)(hash >> 32), (uint32_t)id + 1, *entry};
+            if (id >= AHEAD && !place(vocab, id - AHEAD, *hash))
+                return (int32_t)(id - AHEAD);
+            *hash = davit_hash_bytes(vocab->block + next->off, next->len, vocab->seed);
+            davit_vocab_fetch_slot(vocab, *hash);
+        } else if (id >= AHEAD && !place(vocab, id - AHEAD, hashes[id % AHEAD])) {
+            return (int32_t)(id - AHEAD);
+        }
     }
     return -1;
 }
@@ -187,16 +203,36 @@ const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_le
     return vocab->block + vocab->entries[id].off;
 }
 
+uint64_t davit_vocab_hash(const DavitVocab *vocab, const char *text, size_t len)
+{
+    return davit_hash_bytes(text, len, vocab->seed);
+}
+
+void davit_vocab_fetch_slot(const DavitVocab *vocab, uint64_t hash)
+{
+    __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
+}
+
+void davit_vocab_fetch_text(const DavitVocab *vocab, uint64_t hash)
+{
+    const Slot *slot = &vocab->slots[hash & (vocab->n_slots - 1)];
+
+    if (slot->id != 0)
+        __builtin_prefetch(vocab->block + slot->entry.off);
+}
+
+int32_t davit_vocab_find_hashed(const DavitVocab *vocab, const char *text, size_t len,
+                                uint64_t hash)
+{
+    return (int32_t)find_slot(vocab, text, len, hash)->id - 1;
+}
+
 int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len)
 {
-    const uint64_t hash = davit_hash_bytes(text, len, vocab->seed);
-
-    return (int32_t)find_slot(vocab, text, len, hash)->id - 1;
+    return davit_vocab_find_hashed(vocab, text, len, davit_vocab_hash(vocab, text, len));
 }
 
 void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len)
 {
-    const uint64_t hash = davit_hash_bytes(text, len, vocab->seed);
-
-    __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
+    davit_vocab_fetch_slot(vocab, davit_vocab_hash(vocab, text, len));
 }

@@ -44,6 +44,14 @@ int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len);
 /* Start fetching what davit_vocab_find(@text) will look at first. Only speed. */
 void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len);
 
+/* The same in steps for many texts at a time: hash all, fetch the slots, fetch the texts
+ * of the slots, find. */
+uint64_t davit_vocab_hash(const DavitVocab *vocab, const char *text, size_t len);
+void davit_vocab_fetch_slot(const DavitVocab *vocab, uint64_t hash);
+void davit_vocab_fetch_text(const DavitVocab *vocab, uint64_t hash);
+int32_t davit_vocab_find_hashed(const DavitVocab *vocab, const char *text, size_t len,
+                                uint64_t hash);
+
 /* 64-bit hash of @len bytes; @seed keeps file authors from choosing collisions. */
 uint64_t davit_hash_bytes(const char *bytes, size_t len, uint64_t seed);
 
