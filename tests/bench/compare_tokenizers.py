@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""davit's tokenizer beside Hugging Face's and tiktoken's, in one run, ids proven equal.
+
+  compare_tokenizers.py LIBDAVIT.so tokenizer.json TEXT...  [--rounds N] [--tiktoken]
+
+For every text (a UTF-8 file; each line is one input) the libraries take turns, N rounds,
+and the best round counts: shared machines are noisy, so read the ratios. davit is called
+through libdavit's davit_text with a fresh handle for every round, so its word caches are
+cold. Hugging Face's `encode` is called line by line, `encode_batch` not. --tiktoken builds
+an Encoding from the file's own vocabulary, which is only right for files of tiktoken's
+kind. Needs the PyPI packages tokenizers and, with --tiktoken, tiktoken.
+"""
+import argparse
+import ctypes
+import json
+import time
+
+import tokenizers
+
+
+class TextParams(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint64), ("source", ctypes.c_char_p),
+                ("plugin_paths", ctypes.c_void_p), ("trust_dirs", ctypes.c_void_p)]
+
+
+class EncodeParams(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint64), ("flags", ctypes.c_uint32),
+                ("n_threads", ctypes.c_uint32), ("max_ids", ctypes.c_uint64)]
+
+
+class Encoding(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint64), ("ids", ctypes.POINTER(ctypes.c_int32)),
+                ("n", ctypes.c_size_t), ("total", ctypes.c_size_t),
+                ("starts", ctypes.c_void_p), ("ends", ctypes.c_void_p)]
+
+
+class Davit:
+    def __init__(self, library, source):
+        self.lib = ctypes.CDLL(library)
+        self.source = source.encode()
+        self.text = ctypes.c_void_p()
+        self.lib.davit_text_free.argtypes = [ctypes.c_void_p]
+        self.params = EncodeParams(ctypes.sizeof(EncodeParams), 1, 1, 0)  # no special
+
+    def load(self):
+        params = TextParams(ctypes.sizeof(TextParams), self.source, None, None)
+        if self.lib.davit_text_load(ctypes.byref(params), ctypes.byref(self.text), None):
+            raise SystemExit("davit refuses the file: davit tokenize says why")
+
+    def free(self):
+        self.lib.davit_text_free(self.text)
+
+    def one_call(self, lines):
+        """All lines in one call of encode_batch on one thread; seconds and ids."""
+        n = len(lines)
+        texts = (ctypes.c_char_p * n)(*lines)
+        lens = (ctypes.c_size_t * n)(*map(len, lines))
+        out = (Encoding * n)()
+        for e in out:
+            e.struct_size = ctypes.sizeof(Encoding)
+        start = time.perf_counter()
+        status = self.lib.davit_text_encode_batch(self.text, texts, lens, ctypes.c_size_t(n),
+                                                  ctypes.byref(self.params), out, None)
+        seconds = time.perf_counter() - start
+        if status:
+            raise SystemExit("davit_text_encode_batch failed")
+        ids = [e.ids[:e.n] for e in out]
+        for e in out:
+            self.lib.davit_encoding_clear(ctypes.byref(e))
+        return seconds, ids
+
+
+def tiktoken_encoding(path):
+    import tiktoken
+    with open(path, encoding="utf-8") as f:
+        data = json.load(f)
+    letters, extra = {}, 0
+    for byte in range(256):
+        plain = 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174
+        letters[chr(byte) if plain else chr(256 + extra)] = byte
+        extra += not plain
+    ranks = {bytes(letters[c] for c in t): i for t, i in data["model"]["vocab"].items()}
+    stages = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
+    return tiktoken.Encoding("file", pat_str=stages[0]["pattern"]["Regex"],
+                             mergeable_ranks=ranks, special_tokens={})
+
+
+def timed(fn, lines):
+    start = time.perf_counter()
+    ids = [fn(line) for line in lines]
+    return time.perf_counter() - start, ids
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("library")
+    ap.add_argument("tokenizer")
+    ap.add_argument("texts", nargs="+")
+    ap.add_argument("--rounds", type=int, default=3)
+    ap.add_argument("--tiktoken", action="store_true")
+    args = ap.parse_args()
+
+    best = {"davit load": 1e9, "hf load": 1e9}
+    davit = Davit(args.library, args.tokenizer)
+    for _ in range(args.rounds):
+        start = time.perf_counter()
+        davit.load()
+        best["davit load"] = min(best["davit load"], time.perf_counter() - start)
+        davit.free()
+        start = time.perf_counter()
+        hf = tokenizers.Tokenizer.from_file(args.tokenizer)
+        best["hf load"] = min(best["hf load"], time.perf_counter() - start)
+    print("load: davit %.3f s, tokenizers %s %.3f s, ratio %.1f"
+          % (best["davit load"], tokenizers.__version__, best["hf load"],
+             best["hf load"] / best["davit load"]))
+    tik = tiktoken_encoding(args.tokenizer) if args.tiktoken else None
+
+    for path in args.texts:
+        with open(path, encoding="utf-8", newline="") as f:
+            lines = [line for line in f.read().split("\n")]
+        raw = [line.encode() for line in lines]
+        mb = sum(map(len, raw)) / 1e6
+        took = {}
+        for _ in range(args.rounds):
+            davit.load()
+            seconds, ids = davit.one_call(raw)
+            davit.free()
+            took["davit"] = min(took.get("davit", 1e9), seconds)
+            seconds, other = timed(
+                lambda s: hf.encode(s, add_special_tokens=False).ids, lines)
+            took["tokenizers"] = min(took.get("tokenizers", 1e9), seconds)
+            if ids != other:
+                raise SystemExit(path + ": ids differ from tokenizers'")
+            if tik:
+                seconds, other = timed(tik.encode_ordinary, lines)
+                took["tiktoken"] = min(took.get("tiktoken", 1e9), seconds)
+        print("%s, %.1f MB: %s" % (path, mb, ", ".join(
+            "%s %.1f MB/s (%.1fx)" % (k, mb / v, v / took["davit"])
+            for k, v in took.items())))
+
+
+main()
