@@ -247,7 +247,7 @@ static int take_lock(const char *path)
     g_autofree char *name = g_strconcat(path, ".lock", NULL);
     const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    for (int i = 0; fd >= 0 && i < 20; i++) {
+    for (int i = 0; fd >= 0 && i < 200; i++) { /* a second */
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
             break;
         g_usleep(5000);
