@@ -47,6 +47,18 @@ code=0
 [ $code = 3 ] || fail "TOY2: exit $code"
 grep -q 'version 1 only' "$work/err" || fail "the toy plugin's refusal is lost"
 
+# the guide of every kind, and what it names
+docs=$prefix/share/davit/sdk-1/docs
+for page in README add-a-format add-an-arch add-a-quant add-a-tokenizer add-kernels; do
+    [ -s "$docs/$page.md" ] || fail "no guide $page.md"
+done
+grep -o 'examples/[a-z0-9_]*' "$docs"/*.md | sed 's/.*://' | sort -u | while read -r example; do
+    [ -d "$docs/../$example" ] || fail "the guide names $example, which is not installed"
+done
+grep -oh '`davit/[a-z/]*\.h`' "$docs"/*.md | tr -d '`' | sort -u | while read -r header; do
+    [ -s "$prefix/include/davit-sdk-1/$header" ] || fail "the guide names $header, which is not installed"
+done
+
 # plugin, one cc line
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name davit-plugin-1.pc)")
 export PKG_CONFIG_PATH

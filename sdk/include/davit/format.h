@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* What a format is shown. Either a file (head set) or a directory (names set). */
+/* What a format is shown. Either a file (head set) or a directory (names set). All pointers are
+ * (borrowed) the call. A file that is served remotely looks the same. */
 struct davit_probe_in {
     uint64_t struct_size;
     uint64_t purposes;        /* what the caller wants: DAVIT_INSPECT ... bits */
@@ -29,8 +30,9 @@ struct davit_probe_in {
     uint64_t out_entry_cap;
 };
 
-/* Types of a key's value. Strings and arrays of strings are runs of {u64 length, bytes},
- * numbers are little-endian, bool is one byte 0 or 1. */
+/* Types of a key's value. Strings and arrays of strings are runs of {u64 length, bytes} without
+ * NUL, numbers are little-endian, bool is one byte 0 or 1. Number 9 is not used: an array is told
+ * by is_array, and arrays of arrays are not delivered. */
 #define DAVIT_KV_U8  0u
 #define DAVIT_KV_I8  1u
 #define DAVIT_KV_U16 2u
@@ -46,7 +48,7 @@ struct davit_probe_in {
 
 typedef struct davit_kv {
     uint64_t struct_size;
-    davit_span key;
+    davit_span key;    /* UTF-8; copied by the host. Once per file */
     uint32_t type;     /* DAVIT_KV_ of the value or of each element */
     uint32_t is_array; /* 1 = array of @count elements, 0 = one value (count 1) */
     uint64_t count;
@@ -55,16 +57,18 @@ typedef struct davit_kv {
     uint64_t n_bytes;
 } davit_kv;
 
+/* One tensor. The host copies it during the call, checks what is said here, and refuses the file
+ * as corrupt where it does not hold. */
 typedef struct davit_extent {
     uint64_t struct_size;
-    davit_span name;
+    davit_span name;   /* UTF-8 of 1 to 4096 bytes; once per file */
     const char *dtype; /* "f32/1" "bf16/1" "q4_k/1" or the format's own "com.acme.x/1" */
     uint64_t shape[DAVIT_MAX_RANK]; /* row-major, outermost first ([out, in]) */
     uint32_t rank;
     uint32_t reserved;    /* 0 */
     uint64_t off;         /* bytes from the start of this file; off + n_bytes is inside it */
-    uint64_t n_bytes;
-    uint32_t block_elems; /* elements of a block along the last axis, >= 1 */
+    uint64_t n_bytes;     /* product of shape / block_elems * block_bytes */
+    uint32_t block_elems; /* elements of a block along the last axis, >= 1; divides it */
     uint32_t block_bytes; /* bytes of a block, >= 1 */
 } davit_extent;
 
@@ -75,8 +79,9 @@ typedef struct davit_shard_ref {
     davit_span tensor; /* empty = only the file is named (split GGUF) */
 } davit_shard_ref;
 
-/* Where open delivers what it finds, in file order. Each returns DAVIT_OK, or a negative
- * status that open must hand back at once. */
+/* Where open delivers what it finds, in file order; what is passed needs to live during the call
+ * only, but for davit_kv.data. Each returns DAVIT_OK, or a negative status that open must hand
+ * back at once (its record is there already). */
 typedef struct davit_format_out {
     uint64_t struct_size;
     void *ctx;
@@ -96,7 +101,9 @@ typedef struct davit_format_iface {
     int32_t (*open)(void *self, davit_source *src, const davit_format_out *out,
                     void **out_reader, const davit_sink *sink);
 
-    void (*close)(void *self, void *reader); /* Required; reader may be NULL */
+    /* Once for each open that returned DAVIT_OK, when the checkpoint is closed; @reader as open
+     * left it, may be NULL. Required. [any thread] */
+    void (*close)(void *self, void *reader);
 } davit_format_iface;
 
 #ifdef __cplusplus

@@ -7,6 +7,14 @@
  *
  * Strings are UTF-8 and NUL-terminated. Descriptor strings live as long as the process.
  * Integers are fixed width; no struct has implicit padding. Fields are only ever appended.
+ *
+ * Every struct begins with struct_size (the bundle: after its magic), the end of the last field
+ * that its author knew. A reader copies the smaller of its own and that, so fields past it read
+ * as absent: 0 or NULL. What is not said to be required may be 0 or NULL.
+ *
+ * Words for pointers: (borrowed) valid while what is named lives; (owned) the receiver frees it;
+ * (static) valid as long as the process. A plugin keeps no pointer that it got in a call past
+ * that call, but for davit_host and the suites' tables.
  */
 #ifndef DAVIT_PLUGIN_H
 #define DAVIT_PLUGIN_H
@@ -56,7 +64,7 @@ typedef struct davit_hello {
 #define DAVIT_REFUSE  2u /* mine, and no: at least one record is in the sink */
 
 typedef struct davit_verdict {
-    uint64_t struct_size; /* set by the host */
+    uint64_t struct_size; /* set by the host; the rest comes zeroed, which is DECLINE */
     uint32_t verdict;     /* DAVIT_DECLINE, _ACCEPT or _REFUSE */
     uint32_t score;       /* 0..1000, with ACCEPT: how sure */
     uint64_t purposes;    /* with ACCEPT: the purposes that it can serve for this input */
@@ -79,21 +87,31 @@ typedef struct davit_component {
     uint32_t kind_min_minor; /* oldest minor of the host's kind that it needs */
     int32_t priority;        /* 0..100, tie-break only; 50 is usual */
     const char *id;          /* reverse DNS, never reused: "com.acme.quant.nvfp4". Required */
-    const char *capability;  /* claims, "key=value|value;key=value". Required */
-    const char *needs;       /* what it needs from others, same grammar; NULL = nothing */
+    /* Claims, "key=value|value;key=value"; shown in lists, and two that claim the same are told
+     * as a conflict. Keys that davit reads: format ext, magic (@OFFSET:HEX); arch hf, model_type,
+     * gguf (the names in davit_arch_iface: loads the right one first); quant layout, suffix (ends
+     * of tensor names that belong to its modules); tokenizer family; kernels op, layout, device
+     * (not loaded for another). Others are free. Required */
+    const char *capability;
+    const char *needs;       /* for people: what it needs from others, same grammar */
     uint64_t purposes;       /* purposes it can ever serve. Required */
     uint64_t flags;          /* DAVIT_COMPONENT_ bits */
 
-    /* Does this input belong to the component? Reads only @in; no state, no allocation left
-     * behind, budget 5 ms. Required for formats; other kinds are asked through their own
-     * interface and leave it NULL. [any thread, concurrently] */
+    /* Does this input belong to the component? Fills *out; returns DAVIT_OK, or a negative
+     * status after a record when it could not tell (counts as DECLINE). Reads only @in; no
+     * state, no allocation left behind, budget 5 ms. Required for formats; other kinds are asked
+     * through their own interface and leave it NULL. [any thread, concurrently] */
     int32_t (*probe)(const davit_probe_in *in, davit_verdict *out, const davit_sink *sink);
 
-    /* Make the instance that is handed as @self to the interface's functions. NULL = the
-     * component is stateless and self is NULL. [one call at a time] */
+    /* Make the instance that is handed as @self to the interface's functions; *out_self may stay
+     * NULL. A negative status after a record: the component is refused on this machine (a
+     * feature, driver or device is missing) and others are used. @bundle_ctx is start's.
+     * NULL = the component is stateless and self is NULL. [one call at a time] */
     int32_t (*create)(void *bundle_ctx, const davit_create_in *in, void **out_self,
                       const davit_sink *sink);
-    void (*destroy)(void *self); /* NULL allowed when create is NULL */
+    /* After the last use of @self, also where create left it NULL. NULL allowed when create is
+     * NULL. [one call at a time] */
+    void (*destroy)(void *self);
 
     /* Refusals known without any input; NULL-terminated, NULL = none. They are in the
      * manifest too (DAVIT_REFUSES), so that listing shows them without loading. */
@@ -102,7 +120,10 @@ typedef struct davit_component {
     const void *iface; /* the kind's table; its first field is struct_size. Required */
 } davit_component;
 
-#define DAVIT_COMPONENT_CONCURRENT    1u /* instance functions may run on several threads */
+/* Functions that take @self may run on several threads at once. The tags of the interfaces say so
+ * anyway where davit does that ([any thread]: claim, check, decode, open ...); the flag tells that
+ * the author knows, and a later host may take turns where it is missing. */
+#define DAVIT_COMPONENT_CONCURRENT    1u
 #define DAVIT_COMPONENT_FINAL_REFUSER 2u /* its job is to refuse, and its word is final */
 
 /* What one shared object holds. */
@@ -122,30 +143,37 @@ typedef struct davit_bundle {
     const char *build_tag;   /* DAVIT_BUILD_TAG */
     const davit_component *const *components; /* NULL-terminated array of pointers. Required */
 
-    /* Once per process before any create; NULL = nothing to do. No device is touched here. */
+    /* Once per process before any create; *out_bundle_ctx (may stay NULL) is handed to create
+     * and quiesce. A negative status after a record refuses the whole file. No device is
+     * touched here, nothing is printed, no thread is left running that quiesce does not join.
+     * NULL = nothing to do. [any thread] */
     int32_t (*start)(const davit_host *host, void **out_bundle_ctx, const davit_sink *sink);
-    /* Once, after every destroy; must join its threads. NULL = nothing to do. */
+    /* Once, after every destroy, unless the process dies; must join its threads. The host table
+     * is not used afterwards. NULL = nothing to do. */
     void (*quiesce)(void *bundle_ctx);
 } davit_bundle;
 
-/* What the host gives. Plugins get suites by name; see suites.h. */
+/* What the host gives. Plugins get suites by name; see suites.h. Valid until quiesce. Each
+ * function gets the field ctx as its first argument. */
 struct davit_host {
-    uint64_t struct_size;
-    uint32_t abi_major;
+    uint64_t struct_size; /* test newer fields with DAVIT_HAS */
+    uint32_t abi_major;   /* of the host */
     uint32_t abi_minor;
-    void *ctx;
+    void *ctx;            /* the host's; hand it back unread */
 
-    /* A table of functions whose first field is struct_size, or NULL if this host has no
-     * such suite in @major or its minor is below @min_minor. [any thread] */
+    /* (static) a table of functions whose first field is struct_size, or NULL if this host has
+     * no such suite in @major or its minor is below @min_minor. A 0.x suite must be asked for
+     * in exactly the host's minor. [any thread] */
     const void *(*suite)(void *ctx, const char *name, uint32_t major, uint32_t min_minor);
 
     /* Debug trace, shown with -v only. @level 0 error .. 3 debug. [any thread] */
     void (*log)(void *ctx, uint32_t level, const char *component_id, const char *utf8);
 
-    /* Memory that the HOST will free, or that the plugin frees with @free. @align is a power
-     * of two. NULL when memory is gone. [any thread] */
+    /* Memory that the HOST will free, or that the plugin frees with @free; not zeroed. @align is
+     * a power of two, or 0 = any. NULL when memory is gone. Memory of malloc must never be freed
+     * by the other side. [any thread] */
     void *(*alloc)(void *ctx, size_t n_bytes, size_t align);
-    void (*free)(void *ctx, void *p);
+    void (*free)(void *ctx, void *p); /* NULL is a no-op */
 
     int32_t (*cancelled)(void *ctx); /* 1 = the user wants out. [any thread] */
 };

@@ -16,6 +16,10 @@ extern "C" {
 
 #define DAVIT_MAX_PARTS 8
 
+/* Which tensors are a module: a name is cut at its last dot into module and suffix. Suffixes that
+ * davit knows: "weight", "qweight", what begins with "weight_", and companions of well-known
+ * layouts beside them; a plugin names others in its capability, "suffix=codes|lut". */
+
 /* One tensor of a module: @suffix is what follows the module's name ("weight", "scales",
  * "weight_scale_inv"; "" when the tensor is the module, as with stacked experts). */
 typedef struct davit_quant_part_in {

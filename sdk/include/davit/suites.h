@@ -3,7 +3,9 @@
  *
  * Each suite is a table whose first field is struct_size, fetched with
  *   const davit_json_suite *json = host->suite(host->ctx, "json", 1, 0);
- * NULL = this host has none. The host owns all limits (depth, header bytes, match steps), so
+ * NULL = this host has none. @host_ctx is davit_host.ctx. A struct that a function fills has its
+ * struct_size set by the caller (DAVIT_END of the last field that it knows); the host writes no
+ * further. The host owns all limits (depth, header bytes, match steps), so
  * a plugin has none of its own. The "build" suite belongs to architectures: see arch.h.
  */
 #ifndef DAVIT_SUITES_H
@@ -97,12 +99,16 @@ typedef struct davit_json_reader davit_json_reader;
 
 typedef struct davit_json_suite {
     uint64_t struct_size;
-    /* Start reading @text (borrowed until close). @subject names the file in records. */
+    /* Start reading @text (borrowed until close). @subject names the file in records. @sink is
+     * used until close, so it must be that of the call which reads to the end. Returns DAVIT_OK
+     * and *out_reader (owned: close), or a negative status after a record. One thread per reader. */
     int32_t (*open)(void *host_ctx, davit_span text, uint32_t dialect, const char *subject,
                     davit_json_reader **out_reader, const davit_sink *sink);
-    /* Next event. DAVIT_OK, or an error after a record with the byte offset. */
+    /* Next event: the value's pieces in order, after an OBJECT pairs of KEY and value, then
+     * OBJECT_END; DONE after the top value. DAVIT_OK, or DAVIT_E_CORRUPT or _LIMIT after a record
+     * with the byte offset; the same again when called further. */
     int32_t (*next)(davit_json_reader *reader, davit_json_event *out);
-    /* After OBJECT, ARRAY or KEY: skip that whole value. */
+    /* After OBJECT, ARRAY or KEY: skip that whole value. Anywhere else: nothing. Same errors. */
     int32_t (*skip)(davit_json_reader *reader);
     void (*close)(davit_json_reader *reader); /* NULL is a no-op */
 } davit_json_suite;
@@ -116,7 +122,8 @@ typedef struct davit_regex davit_regex;
 typedef struct davit_regex_suite {
     uint64_t struct_size;
     /* Compile a pattern in the onig spelling of tokenizer files. Classes \p \s \w mean the
-     * Unicode version that Hugging Face uses; what PCRE2 would read otherwise is refused. */
+     * Unicode version that Hugging Face uses; what PCRE2 would read otherwise is refused with
+     * DAVIT_E_UNSUPPORTED and a record. *out_regex is (owned: free). [any thread] */
     int32_t (*compile)(void *host_ctx, davit_span pattern, uint32_t flags,
                        davit_regex **out_regex, const davit_sink *sink);
     /* Non-overlapping matches from @from, leftmost first: writes up to @cap pairs
@@ -124,7 +131,7 @@ typedef struct davit_regex_suite {
      * limit). *out_next = where to go on, == text.len when done. [any thread] */
     int64_t (*matches)(const davit_regex *regex, davit_span text, uint64_t from,
                        uint64_t *out_pairs, uint64_t cap, uint64_t *out_next);
-    void (*free)(davit_regex *regex);
+    void (*free)(davit_regex *regex); /* NULL is a no-op */
 } davit_regex_suite;
 
 /* ---- "tensor" 1.0: the checkpoint's catalogue ---- */
