@@ -173,6 +173,21 @@ const davit_test_file *davit_test_format(davit_test *t, const char *name, const 
     return &t->file;
 }
 
+/* One to four bytes changed, or a run of four or eight set to 0 or 255: fields that are empty or
+ * as large as they can be. */
+static void change(davit_test *t, uint8_t *bytes, uint64_t n)
+{
+    const uint64_t kind = davit_test_between(t, 0, 3), at = davit_test_between(t, 0, n - 1);
+    const uint64_t run = kind & 1 ? 4 : 8;
+
+    if (kind < 2) {
+        for (uint64_t k = davit_test_between(t, 1, 4); k > 0; k--)
+            bytes[davit_test_between(t, 0, n - 1)] = (uint8_t)davit_test_random(t);
+        return;
+    }
+    memset(bytes + at, davit_test_between(t, 0, 1) ? 0xff : 0, n - at < run ? n - at : run);
+}
+
 void davit_test_format_broken(davit_test *t, const char *name, const void *bytes, uint64_t n,
                               uint64_t rounds)
 {
@@ -186,8 +201,7 @@ void davit_test_format_broken(davit_test *t, const char *name, const void *bytes
     }
     for (uint64_t r = 0; n && r < rounds; r++) {
         memcpy(changed, bytes, n);
-        for (uint64_t k = davit_test_between(t, 1, 4); k > 0; k--)
-            changed[davit_test_between(t, 0, n - 1)] = (uint8_t)davit_test_random(t);
+        change(t, changed, n);
         davit_test_forget(t);
         read_once(t, name, changed, n, &file);
         test_file_clear(&file);

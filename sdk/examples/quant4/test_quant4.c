@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layout against an independent reading of its bytes, faults, and what the program decodes. */
-#include <math.h>
+ * The layout against an independent reading of its bytes, faults, what the program decodes, and a
+ * model stored in it against the same model in float32. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <davit/help/test.h>
 
@@ -65,7 +67,7 @@ static void write_model(davit_test *t, const weights *w)
     davit_test_model_free(m);
 }
 
-/* What the program decodes, and that it sees a scale that is not a number. */
+/* What the program decodes. */
 static void test_program(davit_test *t, weights *w)
 {
     uint64_t rows, cols;
@@ -78,6 +80,86 @@ static void test_program(davit_test *t, weights *w)
     free(got);
 }
 
+/* ---- a whole model ---- */
+
+#define WIDTH 64 /* every matrix is [WIDTH, WIDTH] */
+#define VOCAB 40
+#define CONFIG                                                                            \
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\",\n"            \
+    " \"vocab_size\": 40, \"hidden_size\": 64, \"intermediate_size\": 64,\n"              \
+    " \"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"num_key_value_heads\": 4,\n" \
+    " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"max_position_embeddings\": 256,\n" \
+    " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}\n"
+
+/* Matrix @name in both models: codes in @mine, their values in @plain. */
+static void add_matrix(davit_test *t, davit_test_model *mine, davit_test_model *plain,
+                       const char *name)
+{
+    static const uint64_t codes_shape[] = {WIDTH, WIDTH / 2}, shape[] = {WIDTH, WIDTH / 32};
+    uint8_t codes[WIDTH * WIDTH / 2];
+    float part[2][WIDTH * WIDTH / 32], *values; /* scale, min */
+    char full[96];
+
+    for (int i = 0; i < WIDTH * WIDTH / 2; i++)
+        codes[i] = (uint8_t)davit_test_random(t);
+    for (int i = 0; i < WIDTH * WIDTH / 32; i++) {
+        part[0][i] = 0.04f * davit_test_normal(t);
+        part[1][i] = 0.1f * davit_test_normal(t);
+    }
+    snprintf(full, sizeof full, "model.layers.0.%s.weight_q4", name);
+    davit_test_model_bytes(mine, full, "U8", 2, codes_shape, codes, sizeof codes);
+    snprintf(full, sizeof full, "model.layers.0.%s.weight_q4_scale", name);
+    davit_test_model_bytes(mine, full, "F32", 2, shape, part[0], sizeof part[0]);
+    snprintf(full, sizeof full, "model.layers.0.%s.weight_q4_min", name);
+    davit_test_model_bytes(mine, full, "F32", 2, shape, part[1], sizeof part[1]);
+    snprintf(full, sizeof full, "model.layers.0.%s.weight", name);
+    values = davit_test_model_random(plain, full, WIDTH, WIDTH, 0, 0);
+    for (int i = 0; i < WIDTH * WIDTH; i++) {
+        const int code = i % 2 ? codes[i / 2] / 16 : codes[i / 2] % 16;
+
+        values[i] = part[0][i / 32] * (float)code + part[1][i / 32];
+    }
+}
+
+static void add_plain(davit_test_model *mine, davit_test_model *plain, const char *name,
+                      uint64_t rows, uint64_t cols)
+{
+    const float *x = davit_test_model_random(mine, name, rows, cols, 0.3f, cols ? 0 : 1);
+    float *y = davit_test_model_random(plain, name, rows, cols, 0, 0);
+
+    memcpy(y, x, rows * (cols ? cols : 1) * sizeof *y);
+}
+
+/* davit's kernels pack the codes of a layout that they have never heard of: the same logits as
+ * those of the decoded matrices. */
+static void test_run(davit_test *t)
+{
+    static const char *const matrices[] = {
+        "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+        "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
+    davit_test_model *mine = davit_test_model_new(t), *plain = davit_test_model_new(t);
+    uint64_t rows, cols, rows2, cols2;
+    float *a, *b;
+
+    add_plain(mine, plain, "model.embed_tokens.weight", VOCAB, WIDTH);
+    add_plain(mine, plain, "lm_head.weight", VOCAB, WIDTH);
+    add_plain(mine, plain, "model.norm.weight", WIDTH, 0);
+    add_plain(mine, plain, "model.layers.0.input_layernorm.weight", WIDTH, 0);
+    add_plain(mine, plain, "model.layers.0.post_attention_layernorm.weight", WIDTH, 0);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        add_matrix(t, mine, plain, matrices[i]);
+    davit_test_model_write(mine, "mine", CONFIG);
+    davit_test_model_write(plain, "plain", CONFIG);
+    a = davit_test_logits(t, "mine", "3 9 30 1 17", &rows, &cols);
+    b = davit_test_logits(t, "plain", "3 9 30 1 17", &rows2, &cols2);
+    if (a && b && DAVIT_CHECK(t, rows == 5 && rows2 == 5 && cols == cols2))
+        davit_test_compare(t, "logits", a, b, rows * cols, 1e-5);
+    free(a);
+    free(b);
+    davit_test_model_free(mine);
+    davit_test_model_free(plain);
+}
+
 int main(int argc, char **argv)
 {
     davit_test *t = davit_test_open(argc > 1 ? argv[1] : "./quant4.so", NULL);
@@ -86,5 +168,6 @@ int main(int argc, char **argv)
     fill(t, &w);
     test_module(t, &w);
     test_program(t, &w);
+    test_run(t);
     return davit_test_end(t);
 }

@@ -2,6 +2,7 @@
  * The entry against the SDK's reference; what it says without its instructions; that davit
  * chooses it, and goes on without it.
  *   test_vendor PLUGIN [MODEL] */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

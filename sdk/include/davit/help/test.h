@@ -116,8 +116,8 @@ typedef struct davit_test_file {
  * differs. (borrowed) until the next call or davit_test_end */
 const davit_test_file *davit_test_format(davit_test *t, const char *name, const void *bytes,
                                          uint64_t n);
-/* Every shorter version of the file (the first 4096 lengths), and @rounds versions with a
- * few bytes changed: each must open soundly or be refused with a record. Run it under
+/* Every shorter version of the file (the first 4096 lengths), and @rounds versions with a few
+ * bytes changed or a field-sized run set to 0 or 255: each must open soundly or be refused with a record. Run it under
  * AddressSanitizer: the file lies in memory of exactly its size. */
 void davit_test_format_broken(davit_test *t, const char *name, const void *bytes, uint64_t n,
                               uint64_t rounds);
