@@ -4,16 +4,21 @@
  * since davit_decoder_attn and davit_decoder_ffn are there alone.
  *
  * Vocabulary of slot ids (whatever is absent from the table or the file is left out):
+ *
  *   tok_embd [V,H]  norm [H]  norm.bias  head [V,H]  rope.freqs [rot/2] (GGUF divisors)
- * per layer:
- *   attn.norm attn.norm.bias   before attention (PRE, SANDWICH, PARALLEL)
- *   attn.q attn.k attn.v attn.o, each with .bias;  attn.q_norm attn.k_norm
- *   attn.post_norm             on the attention's output (POST, SANDWICH)
- *   ffn.norm ffn.norm.bias     before the MLP (PRE, SANDWICH; PARALLEL: absent =
- * attn.norm's) ffn.gate ffn.up ffn.down, each with .bias;  without ffn.gate the MLP is
- * down(act(up)) ffn.post_norm              on the MLP's output (POST, SANDWICH)
- *   moe.router [E,H]  moe.gate moe.up [E,Im,H]  moe.down [E,H,Im]: there = the layer is
- * MoE Sizes come from the slots, so they are right on every tensor-parallel rank.
+ *
+ * and per layer:
+ *
+ *   attn.norm attn.norm.bias      before attention (PRE, SANDWICH, PARALLEL)
+ *   attn.q attn.k attn.v attn.o   each with .bias
+ *   attn.q_norm attn.k_norm       with a qk_norm
+ *   attn.post_norm                on the attention's output (POST, SANDWICH)
+ *   ffn.norm ffn.norm.bias        before the MLP (PRE, SANDWICH; PARALLEL: absent = attn.norm's)
+ *   ffn.gate ffn.up ffn.down      each with .bias; without ffn.gate the MLP is down(act(up))
+ *   ffn.post_norm                 on the MLP's output (POST, SANDWICH)
+ *   moe.router [E,H]  moe.gate moe.up [E,Im,H]  moe.down [E,H,Im]    there = the layer is MoE
+ *
+ * Sizes come from the slots, so they are right on every tensor-parallel rank.
  */
 #ifndef DAVIT_HELP_DECODER_H
 #define DAVIT_HELP_DECODER_H
@@ -42,9 +47,8 @@ typedef struct davit_decoder davit_decoder;
 
 /* What may differ from layer to layer. */
 typedef struct davit_decoder_layer {
-    const char *
-        rope; /* layer type for the config suite's rope, "" = the only one; NULL = none */
-    uint64_t window; /* attention window in tokens, 0 = none */
+    const char *rope; /* layer type for the config suite, "" = the only one; NULL = no rope */
+    uint64_t window;  /* attention window in tokens, 0 = none */
 } davit_decoder_layer;
 
 struct davit_decoder {

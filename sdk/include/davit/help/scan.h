@@ -6,11 +6,13 @@
  * them have the contract of davit_tok_shape.scan (tokenizer.h); a plugin writes a scan
  * function of its own that hands its rules on:
  *
- *   static uint64_t mine_scan(const char *text, uint64_t n, uint64_t from, uint64_t
- * *ends, uint64_t cap)
+ *   static uint64_t mine_scan(const char *text, uint64_t n, uint64_t from,
+ *                             uint64_t *ends, uint64_t cap)
  *   {
- *       static const davit_scan_rules rules = {.max_digits = 3, .tail =
- * DAVIT_TAIL_NEWLINES}; return davit_scan_words(&rules, text, n, from, ends, cap);
+ *       static const davit_scan_rules rules = {.max_digits = 3,
+ *                                              .tail = DAVIT_TAIL_NEWLINES};
+ *
+ *       return davit_scan_words(&rules, text, n, from, ends, cap);
  *   }
  *
  * Text that is not valid UTF-8 is cut somewhere, never read past its end.
