@@ -17,6 +17,9 @@
 #define LEVEL_V4                                                                         \
     (LEVEL_V3 | DAVIT_CPU_AVX512F | DAVIT_CPU_AVX512BW | DAVIT_CPU_AVX512DQ |            \
      DAVIT_CPU_AVX512VL)
+/* levels of ours between and above the psABI's: 8-bit dot products */
+#define LEVEL_AVXVNNI    (LEVEL_V3 | DAVIT_CPU_AVXVNNI)
+#define LEVEL_AVX512VNNI (LEVEL_V4 | DAVIT_CPU_AVX512VNNI)
 
 static const struct {
     const char *name;
@@ -25,7 +28,9 @@ static const struct {
     {"scalar", 0},
     {"x86-64-v2", LEVEL_V2},
     {"x86-64-v3", LEVEL_V3},
+    {"avxvnni", LEVEL_AVXVNNI},
     {"x86-64-v4", LEVEL_V4},
+    {"avx512vnni", LEVEL_AVX512VNNI},
 };
 
 #if defined(__x86_64__)
@@ -125,7 +130,7 @@ int32_t davit_cpu_check(DavitReport *report)
                         .status = DAVIT_E_USAGE,
                         .stage = "start",
                         .subject = "DAVIT_CPU_LEVEL",
-                        .expected = "scalar, x86-64-v2, x86-64-v3 or x86-64-v4",
+                        .expected = "scalar, x86-64-v2, x86-64-v3, avxvnni, x86-64-v4 or avx512vnni",
                         .found = level,
                         .message = "the environment variable names no CPU level"});
 }

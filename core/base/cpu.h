@@ -2,7 +2,8 @@
  * What the processor and the operating system offer together, as DAVIT_CPU_ bits of
  * davit/suites.h. A feature counts only if the system saves its registers (XCR0).
  *
- * DAVIT_CPU_LEVEL=scalar | x86-64-v2 | x86-64-v3 | x86-64-v4 caps the answer for tests
+ * DAVIT_CPU_LEVEL=scalar | x86-64-v2 | x86-64-v3 | avxvnni |
+ * x86-64-v4 | avx512vnni caps the answer for tests
  * and support; it is read once. Any other value is an error of davit_cpu_check, and caps
  * to scalar so that a typing error never picks code that was meant to be switched off.
  */
@@ -19,7 +20,7 @@
 uint64_t davit_cpu_features(void);
 
 /* Level that davit_cpu_features covers whole: "scalar" "x86-64-v2" "x86-64-v3"
- * "x86-64-v4". (static) */
+ * "x86-64-v4", or one of the two with vnni. (static) */
 const char *davit_cpu_level(void);
 
 /* Errors: DAVIT_E_USAGE if DAVIT_CPU_LEVEL is no level. */

@@ -7,6 +7,8 @@ static void cap_removes_what_lies_above(void)
 {
     uint64_t bits = ALL_BITS;
 
+    g_assert_true(davit_cpu_cap("avx512vnni", &bits));
+    g_assert_true(bits & DAVIT_CPU_AVX512VNNI);
     g_assert_true(davit_cpu_cap("x86-64-v4", &bits));
     g_assert_true(bits & DAVIT_CPU_AVX512BW);
     g_assert_false(bits & DAVIT_CPU_AVX512VNNI);
@@ -17,6 +19,10 @@ static void cap_removes_what_lies_above(void)
     g_assert_cmpuint(bits, ==, DAVIT_CPU_SSE42);
     g_assert_true(davit_cpu_cap("scalar", &bits));
     g_assert_cmpuint(bits, ==, 0);
+    bits = ALL_BITS;
+    g_assert_true(davit_cpu_cap("avxvnni", &bits));
+    g_assert_true(bits & DAVIT_CPU_AVXVNNI);
+    g_assert_false(bits & DAVIT_CPU_AVX512F);
 }
 
 static void unknown_level_is_refused(void)

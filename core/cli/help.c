@@ -147,7 +147,7 @@ void davit_help_man(const DavitCommand *c, FILE *to)
           "(understood, not supported here); 4 malformed or inconsistent input; 130 interrupted.\n"
           ".SH ENVIRONMENT\n.B DAVIT_PLUGIN_PATH\nabsolute plugin directories, separated by colons.\n"
           ".br\n.B DAVIT_CPU_LEVEL\ncaps the processor level: scalar, x86\\-64\\-v2, x86\\-64\\-v3,\n"
-          "x86\\-64\\-v4.\n",
+          "avxvnni, x86\\-64\\-v4, avx512vnni.\n",
           to);
 }
 
