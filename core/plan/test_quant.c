@@ -10,6 +10,7 @@ static struct {
     uint64_t row_unit, row_bytes, n_rows;
     uint32_t verdict;
     uint64_t flags, purposes;
+    davit_quant_codes codes; /* bits > 0: offers CODES */
     int32_t status;
     unsigned n_claims, n_checks;
 } fake;
@@ -54,7 +55,8 @@ static int32_t fake_check(void *self, const davit_quant_module *module,
     out->col_unit = 1;
     out->parts[0] = (davit_quant_part){.role = "weight", .row_bytes = fake.row_bytes};
     out->n_parts = 1;
-    out->forms = DAVIT_FORM_F32;
+    out->forms = DAVIT_FORM_F32 | (fake.codes.bits ? DAVIT_FORM_CODES : 0);
+    out->codes = fake.codes;
     return fake.status;
 }
 
@@ -204,6 +206,52 @@ static void strangers_layout_is_packed_from_float(void)
     g_assert_cmpstr(slot_of(plan, "attn.k")->stored_layout, ==, "test.u8/1");
 }
 
+static uint64_t two_code_rows(void *self, uint64_t n_cols, const uint64_t params[8])
+{
+    (void)self;
+    g_assert_cmpmem(params, sizeof fake.codes, &fake.codes, sizeof fake.codes);
+    return 2 * n_cols + 2;
+}
+
+static void strangers_codes_are_packed(void)
+{
+    static const davit_pack pack = {.struct_size = DAVIT_END(davit_pack, pack),
+                                    .layout = "test.p2/1",
+                                    .forms = DAVIT_FORM_CODES,
+                                    .row_block = 2,
+                                    .block_bytes = two_code_rows,
+                                    .pack = pack_nothing};
+    static const davit_pack *const packs[] = {&pack, NULL};
+    static const davit_kernel_entry *const none[] = {NULL};
+    static const davit_kernels_iface iface = {
+        .struct_size = DAVIT_END(davit_kernels_iface, state_size),
+        .device = "cpu",
+        .entries = none,
+        .packs = packs};
+    g_autoptr(TestModel) m = fused(12);
+    g_autoptr(DavitPlan) plan = NULL;
+
+    fake.row_bytes = 0;
+    fake.codes = (davit_quant_codes){.bits = 8, .scale_rows = 1, .flags = DAVIT_CODES_MAP};
+    add_linear(m);
+    test_model_kernels(m, "test.packs", &iface, true);
+    plan = test_model_plan(m);
+    g_assert_nonnull(plan);
+    g_assert_cmpint(slot_of(plan, "attn.k")->access, ==, DAVIT_ACCESS_PACK);
+    g_assert_cmpstr(slot_of(plan, "attn.k")->layout, ==, "test.p2/1");
+    /* two blocks of two rows, then the map of four columns, each aligned */
+    g_assert_cmpuint(slot_of(plan, "attn.k")->private_bytes, ==, 2 * plan->device_align);
+}
+
+static void codes_that_do_not_exist_are_refused(void)
+{
+    g_autoptr(TestModel) m = fused(12);
+
+    fake.codes = (davit_quant_codes){.bits = 3, .kind = DAVIT_CODE_E4M3};
+    g_assert_null(test_model_plan(m));
+    g_assert_cmpstr(test_find(m, "quant-params", NULL)->found, ==, "codes that do not exist");
+}
+
 static void plugin_that_describes_too_much_is_refused(void)
 {
     g_autoptr(TestModel) m = fused(12);
@@ -265,6 +313,9 @@ int main(int argc, char **argv)
                     rows_that_cannot_be_pointed_at_are_refused);
     g_test_add_func("/quant/strangers_layout_is_packed_from_float",
                     strangers_layout_is_packed_from_float);
+    g_test_add_func("/quant/strangers_codes_are_packed", strangers_codes_are_packed);
+    g_test_add_func("/quant/codes_that_do_not_exist_are_refused",
+                    codes_that_do_not_exist_are_refused);
     g_test_add_func("/quant/plugin_that_describes_too_much_is_refused",
                     plugin_that_describes_too_much_is_refused);
     g_test_add_func("/quant/plugin_that_fails_without_reason_is_named",
