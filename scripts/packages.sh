@@ -28,7 +28,7 @@ for set_name in "$@"; do
     build) want="$want gcc cmake ninja-build pkg-config libc6-dev libglib2.0-dev libjansson-dev libpcre2-dev" ;;
     test)
         dpkg -s clang >/dev/null 2>&1 || update
-        want="$want g++ clang rustc $(clang_runtime)"
+        want="$want g++ clang rustc libsimde-dev $(clang_runtime)"
         ;;
     models) want="$want python3 python3-pip unzip" ;;
     *)

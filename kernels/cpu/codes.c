@@ -262,7 +262,7 @@ int32_t cpu_refuse_int8(const davit_call *call, const davit_sink *sink)
                      &(davit_refusal){
                          .code = DAVIT_R_OP_MISSING,
                          .subject = call->op,
-                         .expected = "integer codes in groups and rows of a multiple of 32",
+                         .expected = "integer codes of 2, 3, 4 or 8 bits, groups and rows of a multiple of 32",
                          .message = "these codes are not multiplied with 8-bit activations",
                      });
 }

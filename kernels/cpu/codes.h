@@ -62,17 +62,19 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
 void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, const float *x,
                         size_t x_stride, size_t n_tokens, float *scratch);
 size_t cpu_codes_scratch(uint64_t n_tokens);
-/* The same with 8-bit activations; UINT, n_cols and groups multiples of 32.
+/* The same with 8-bit activations; UINT of 2, 3, 4 or 8 bits, n_cols and groups multiples of 32.
  * (codes_int8_avx2.c) */
-void cpu_codes_dot_int8_avx2(float *out, const cpu_codes *c, const uint8_t *block,
-                             const cpu_xblock *x, size_t x_stride, size_t n_tokens);
+typedef void cpu_codes_int8_fn(float *out, const cpu_codes *c, const uint8_t *block,
+                               const cpu_xblock *x, size_t x_stride, size_t n_tokens);
+cpu_codes_int8_fn cpu_codes_dot_int8_avx2, cpu_codes_dot_int8_vnni_avx,
+    cpu_codes_dot_int8_vnni_avx512;
 
 extern const davit_pack cpu_pack_codes;
 extern const davit_kernel_entry cpu_linear_codes_scalar, cpu_linear_codes_avx2,
-    cpu_linear_codes_int8, cpu_embed_codes;
+    cpu_linear_codes_int8, cpu_linear_codes_vnni, cpu_linear_codes_vnni512, cpu_embed_codes;
 
 #define CPU_CODES_ENTRIES                                                                 \
     &cpu_linear_codes_scalar, &cpu_linear_codes_avx2, &cpu_linear_codes_int8,             \
-        &cpu_embed_codes,
+        &cpu_linear_codes_vnni, &cpu_linear_codes_vnni512, &cpu_embed_codes,
 
 #endif

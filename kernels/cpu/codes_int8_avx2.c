@@ -5,51 +5,29 @@
 
 #include "codes_avx2.h"
 
-/* @bits is a constant; int16 sums: linear_tile.h. */
+/* Codes of n bits as dot_block reads them: one copy per width that files have. */
+#define CODES_WORD(bits)                                                                  \
+    TILE_INLINE __m256i word_##bits(const uint8_t *at, int b, int w)                      \
+    {                                                                                     \
+        (void)b;                                                                          \
+        return codes_word(at, bits, w);                                                   \
+    }
+CODES_WORD(2)
+CODES_WORD(3)
+CODES_WORD(4)
+
+/* @bits is a constant; bounds of int16 sums: linear_tile.h. */
 TILE_INLINE void dot_codes(int n, int bits, const uint8_t *codes, const cpu_xblock *x,
                            size_t x_stride, __m256i isum[TILE_MAX])
 {
-    const int flush = bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
-
-    for (int c = 0; c < n; c++)
-        isum[c] = _mm256_setzero_si256();
-    TILE_UNROLL
-    for (int w0 = 0; w0 < 8; w0 += flush) {
-        __m256i part[TILE_MAX];
-
-        for (int c = 0; c < n; c++)
-            part[c] = _mm256_setzero_si256();
-        TILE_UNROLL
-        for (int w = w0; w < w0 + flush; w++) {
-            const __m256i u = codes_word(codes, bits, w);
-            for (int c = 0; c < n; c++)
-                part[c] = in_order(
-                    n, _mm256_add_epi16(part[c], _mm256_maddubs_epi16(
-                                                     u, bcast_word(x[c * x_stride].q + 4 * w))));
-        }
-        for (int c = 0; c < n; c++)
-            isum[c] = _mm256_add_epi32(isum[c], widen(part[c]));
-    }
-}
-
-/* 8 bits: codes less 128, whose size is the unsigned factor; the sign goes to the activation. */
-TILE_INLINE void dot_bytes(int n, const uint8_t *codes, const cpu_xblock *x, size_t x_stride,
-                           __m256i isum[TILE_MAX])
-{
-    for (int c = 0; c < n; c++)
-        isum[c] = _mm256_setzero_si256();
-    TILE_UNROLL
-    for (int w = 0; w < 8; w++) {
-        const __m256i v =
-            _mm256_xor_si256(load_words(codes + 32 * w), _mm256_set1_epi8((char)0x80));
-        const __m256i u = _mm256_abs_epi8(v);
-
-        for (int c = 0; c < n; c++) {
-            const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
-            const __m256i p = _mm256_maddubs_epi16(u, _mm256_sign_epi8(q, v));
-            isum[c] = in_order(n, _mm256_add_epi32(isum[c], widen(p)));
-        }
-    }
+    if (bits == 2)
+        dot_block(n, word_2, codes, 0, 8, x, x_stride, isum);
+    else if (bits == 3)
+        dot_block(n, word_3, codes, 0, 8, x, x_stride, isum);
+    else if (bits == 4)
+        dot_block(n, word_4, codes, 0, 8, x, x_stride, isum);
+    else /* less 128: signed */
+        dot_signed(n, codes, 0x80, x, x_stride, isum);
 }
 
 /* Minimum to add per scaled unit of the activation's sum. */
@@ -80,10 +58,7 @@ TILE_INLINE void tile_codes(int n, int bits, float *out, const cpu_codes *c,
             min = minima(c, block, i / per_group, scale, bits);
         }
         prefetch_ahead(n, codes, 32 * (size_t)bits);
-        if (bits == 8)
-            dot_bytes(n, codes, x, x_stride, isum);
-        else
-            dot_codes(n, bits, codes, x, x_stride, isum);
+        dot_codes(n, bits, codes, x, x_stride, isum);
         add_block_min(n, acc, isum, scale, min, x, x_stride);
     }
     store(n, out, acc);
@@ -106,9 +81,6 @@ void cpu_codes_dot_int8_avx2(float *out, const cpu_codes *c, const uint8_t *bloc
                              const cpu_xblock *x, size_t x_stride, size_t n_tokens)
 {
     switch (c->what.bits) {
-    case 1:
-        all_tokens(1, out, c, block, x, x_stride, n_tokens);
-        break;
     case 2:
         all_tokens(2, out, c, block, x, x_stride, n_tokens);
         break;
@@ -117,15 +89,6 @@ void cpu_codes_dot_int8_avx2(float *out, const cpu_codes *c, const uint8_t *bloc
         break;
     case 4:
         all_tokens(4, out, c, block, x, x_stride, n_tokens);
-        break;
-    case 5:
-        all_tokens(5, out, c, block, x, x_stride, n_tokens);
-        break;
-    case 6:
-        all_tokens(6, out, c, block, x, x_stride, n_tokens);
-        break;
-    case 7:
-        all_tokens(7, out, c, block, x, x_stride, n_tokens);
         break;
     default:
         all_tokens(8, out, c, block, x, x_stride, n_tokens);

@@ -35,6 +35,7 @@ static const davit_kernel_entry *const entries[] = {
     &cpu_attn_avx2_entry,
     &cpu_kv_append_avx2_entry,
     &cpu_moe_ffn_avx2_entry,
+    &cpu_moe_ffn_codes,
     CPU_LINEAR_ENTRIES
     NULL,
 };

@@ -15,6 +15,16 @@
     (CPU_AVX2 | DAVIT_CPU_AVX512F | DAVIT_CPU_AVX512BW | DAVIT_CPU_AVX512DQ |             \
      DAVIT_CPU_AVX512VL)
 
+#if defined(CPU_VNNI_SIMDE) /* portable C in a build for tests: vnni.h */
+#define CPU_AVX_VNNI    CPU_AVX2
+#define CPU_AVX_VNNI_DOT(name) name##_vnni_avx512 /* one portable copy for both */
+#define CPU_AVX512_VNNI CPU_AVX2
+#else
+#define CPU_AVX_VNNI    (CPU_AVX2 | DAVIT_CPU_AVXVNNI)
+#define CPU_AVX_VNNI_DOT(name) name##_vnni_avx
+#define CPU_AVX512_VNNI (CPU_AVX512 | DAVIT_CPU_AVX512VNNI)
+#endif
+
 extern const davit_kernel_entry cpu_embed_scalar;
 extern const davit_kernel_entry cpu_rmsnorm_scalar;
 extern const davit_kernel_entry cpu_layernorm_scalar;

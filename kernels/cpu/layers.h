@@ -36,6 +36,7 @@ extern const davit_kernel_entry cpu_rope_avx2_entry;
 extern const davit_kernel_entry cpu_attn_avx2_entry;
 extern const davit_kernel_entry cpu_kv_append_avx2_entry;
 extern const davit_kernel_entry cpu_moe_ffn_avx2_entry;
+extern const davit_kernel_entry cpu_moe_ffn_codes;
 
 /* Errors: DAVIT_E_UNSUPPORTED with a record if @kind is what the layers lack. */
 int32_t cpu_check_gate(const davit_call *call, uint32_t kind, const davit_sink *sink);

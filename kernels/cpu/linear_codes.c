@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * linear/1 and embed/1 on packed codes (codes.h): scalar, AVX2 with float32 and with 8-bit
- * activations. Baseline code; functions with instruction sets are reached through entries
+ * linear/1 and embed/1 on packed codes (codes.h): scalar, AVX2 with float32, AVX2 and VNNI
+ * with 8-bit activations. Baseline code; functions with instruction sets are reached through entries
  * that ask for them.
  *   phase 0: a task is one token: its inputs into code order (MAP), or 1024 of them to 8 bits
  *   phase 1: a task is eight output rows, all tokens
@@ -146,13 +146,16 @@ static void block_f32(const davit_call *call, const cpu_codes *c, const uint8_t 
     cpu_codes_dot_avx2(out, c, block, x, c->n_cols, call->in[0].n_rows, scratch);
 }
 
-static void block_int8(const davit_call *call, const cpu_codes *c, const uint8_t *block,
-                       float *out, float *scratch)
-{
-    (void)scratch;
-    cpu_codes_dot_int8_avx2(out, c, block, call->scratch, c->n_cols / CPU_XBLOCK,
-                            call->in[0].n_rows);
-}
+#define BLOCK_INT8(name, dot)                                                             \
+    static void name(const davit_call *call, const cpu_codes *c, const uint8_t *block,    \
+                     float *out, float *scratch)                                          \
+    {                                                                                     \
+        (void)scratch;                                                                    \
+        dot(out, c, block, call->scratch, c->n_cols / CPU_XBLOCK, call->in[0].n_rows);    \
+    }
+BLOCK_INT8(block_int8, cpu_codes_dot_int8_avx2)
+BLOCK_INT8(block_vnni, CPU_AVX_VNNI_DOT(cpu_codes_dot_int8))
+BLOCK_INT8(block_vnni512, cpu_codes_dot_int8_vnni_avx512)
 
 /* Groups of eight output rows; where segments are cut elsewhere a group lies in several
  * blocks. @dots and @scratch: the worker's. */
@@ -234,18 +237,28 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count, flo
     }
 }
 
-static void int8_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                     uint32_t worker, void *queue)
+static void int8_phase(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                       uint32_t worker, block_fn *block)
 {
     float *dots = cpu_worker(call, worker);
     const uint64_t n_dots = cpu_round_up(call->in[0].n_rows * CPU_GROUP, 16);
-    (void)queue;
 
     if (phase == 0)
         quantize(call, first, count, dots + n_dots);
     else
-        multiply(call, first, count, block_int8, dots, NULL);
+        multiply(call, first, count, block, dots, NULL);
 }
+
+#define RUN_INT8(name, block)                                                             \
+    static void name(const davit_call *call, uint32_t phase, uint64_t first,              \
+                     uint64_t count, uint32_t worker, void *queue)                        \
+    {                                                                                     \
+        (void)queue;                                                                      \
+        int8_phase(call, phase, first, count, worker, block);                             \
+    }
+RUN_INT8(int8_run, block_int8)
+RUN_INT8(vnni_run, block_vnni)
+RUN_INT8(vnni512_run, block_vnni512)
 
 static int32_t int8_check(void *self, const davit_call *call, const davit_sink *sink)
 {
@@ -255,7 +268,9 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
     if (status)
         return status;
     const cpu_codes c = codes_of(w);
-    if (c.what.kind == DAVIT_CODE_UINT && w->n_cols % CPU_XBLOCK == 0 &&
+    const uint32_t bits = c.what.bits;
+    const int is_width = (bits >= 2 && bits <= 4) || bits == 8; /* codes_int8_avx2.c */
+    if (c.what.kind == DAVIT_CODE_UINT && is_width && w->n_cols % CPU_XBLOCK == 0 &&
         c.group % CPU_XBLOCK == 0)
         return DAVIT_OK;
     return cpu_refuse_int8(call, sink);
@@ -283,5 +298,9 @@ ENTRY(cpu_linear_codes_avx2, DAVIT_OP_LINEAR, "linear codes f32 avx2", CPU_AVX2,
       0, cpu_codes_check, f32_size, f32_run);
 ENTRY(cpu_linear_codes_int8, DAVIT_OP_LINEAR, "linear codes int8 avx2", CPU_AVX2, LINEAR_END,
       500, DAVIT_ENTRY_INT8, int8_check, int8_size, int8_run);
+ENTRY(cpu_linear_codes_vnni, DAVIT_OP_LINEAR, "linear codes int8 avxvnni", CPU_AVX_VNNI,
+      LINEAR_END, 510, DAVIT_ENTRY_INT8, int8_check, int8_size, vnni_run);
+ENTRY(cpu_linear_codes_vnni512, DAVIT_OP_LINEAR, "linear codes int8 avx512vnni",
+      CPU_AVX512_VNNI, LINEAR_END, 520, DAVIT_ENTRY_INT8, int8_check, int8_size, vnni512_run);
 ENTRY(cpu_embed_codes, DAVIT_OP_EMBED, "embed codes", 0, DAVIT_END(davit_embed_attr, reserved),
       100, 0, cpu_codes_check, embed_size, embed_run);

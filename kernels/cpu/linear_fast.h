@@ -10,6 +10,10 @@
 extern const davit_kernel_entry cpu_linear_int8_stored;
 extern const davit_kernel_entry cpu_linear_int8_packed;
 extern const davit_kernel_entry cpu_linear_int8_packed_q8_0;
+extern const davit_kernel_entry cpu_linear_vnni_stored, cpu_linear_vnni_packed,
+    cpu_linear_vnni_packed_q8_0;
+extern const davit_kernel_entry cpu_linear_vnni512_stored, cpu_linear_vnni512_packed,
+    cpu_linear_vnni512_packed_q8_0;
 
 /* linear_f32.c: activations stay float32 */
 extern const davit_kernel_entry cpu_linear_f32_dense;
@@ -22,7 +26,10 @@ extern const davit_pack cpu_pack_x8[];
 /* Members of the lists in linear.h. */
 #define CPU_LINEAR_FAST_ENTRIES                                                          \
     &cpu_linear_f32_blocks, &cpu_linear_f32_dense, &cpu_linear_int8_stored,              \
-        &cpu_linear_int8_packed, &cpu_linear_int8_packed_q8_0,
+        &cpu_linear_int8_packed, &cpu_linear_int8_packed_q8_0, &cpu_linear_vnni_stored,  \
+        &cpu_linear_vnni_packed, &cpu_linear_vnni_packed_q8_0,                           \
+        &cpu_linear_vnni512_stored, &cpu_linear_vnni512_packed,                          \
+        &cpu_linear_vnni512_packed_q8_0,
 #define CPU_FAST_PACKS                                                                   \
     &cpu_pack_x8[0], &cpu_pack_x8[1], &cpu_pack_x8[2], &cpu_pack_x8[3], &cpu_pack_x8[4], \
         &cpu_pack_x8[5], &cpu_pack_x8[6], &cpu_pack_x8[7], &cpu_pack_x8[8],              \

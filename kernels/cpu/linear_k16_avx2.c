@@ -28,6 +28,7 @@ TILE_INLINE __m256i byte_pair(__m256i words, int b, int high)
                                _mm256_broadcastsi128_si256(high ? sign_ext : zero_ext));
 }
 
+#if !defined(CPU_VNNI)
 /* (s0, s0) or (s1, s1) per row. */
 TILE_INLINE __m256i half_scale(__m256i pair, int half)
 {
@@ -37,7 +38,37 @@ TILE_INLINE __m256i half_scale(__m256i pair, int half)
     return half ? _mm256_blend_epi16(pair, down, 0x55)
                 : _mm256_blend_epi16(pair, up, 0xaa);
 }
+#endif
 
+#if defined(CPU_VNNI)
+/* As below; the sum of half a block is multiplied when it is complete. */
+TILE_INLINE void dot_halves(int n, tile_code_fn *code, const uint8_t *sb, int b,
+                            int flush, __m256i pair, const cpu_xblock *x, size_t x_stride,
+                            __m256i isum[TILE_MAX])
+{
+    (void)flush;
+    for (int c = 0; c < n; c++)
+        isum[c] = _mm256_setzero_si256();
+    TILE_UNROLL
+    for (int w0 = 0; w0 < 8; w0 += 4) {
+        const __m256i up = w0 ? pair : _mm256_slli_epi32(pair, 16);
+        const __m256i s = _mm256_srai_epi32(up, 16);
+        __m256i part[TILE_MAX];
+
+        for (int c = 0; c < n; c++)
+            part[c] = _mm256_setzero_si256();
+        TILE_UNROLL
+        for (int w = w0; w < w0 + 4; w++) {
+            const __m256i u = code(sb, b, w);
+
+            for (int c = 0; c < n; c++)
+                part[c] = add_products(part[c], u, bcast_word(x[c * x_stride].q + 4 * w));
+        }
+        for (int c = 0; c < n; c++)
+            isum[c] = _mm256_add_epi32(isum[c], _mm256_mullo_epi32(part[c], s));
+    }
+}
+#else
 /* isum[c] = s0 * (first half) + s1 * (second half). */
 TILE_INLINE void dot_halves(int n, tile_code_fn *code, const uint8_t *sb, int b,
                             int flush, __m256i pair, const cpu_xblock *x, size_t x_stride,
@@ -67,6 +98,8 @@ TILE_INLINE void dot_halves(int n, tile_code_fn *code, const uint8_t *sb, int b,
             isum[c] = _mm256_add_epi32(isum[c], _mm256_madd_epi16(part[c], s));
     }
 }
+
+#endif
 
 /* s0 * sum0 + s1 * sum1 of a token's block. */
 TILE_INLINE __m256i dot_sums(__m256i pair, const cpu_xblock *x)

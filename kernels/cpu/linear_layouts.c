@@ -4,21 +4,33 @@
  */
 #include "linear_layouts.h"
 
+#include "cpu.h"
+
 #include <string.h>
 
 #include <davit/help/ref.h>
 
+#define LAYOUT(id, elems, bytes)                                                          \
+    {                                                                                     \
+        .stored = #id "/1", .packed = "cpu." #id "_x8/1", .block_elems = elems,           \
+        .block_bytes = bytes, .interleave = cpu_pack_##id,                                \
+        .dot = {[CPU_STEP_AVX2] = cpu_dot_##id,                                           \
+                [CPU_STEP_AVX_VNNI] = CPU_AVX_VNNI_DOT(cpu_dot_##id),                          \
+                [CPU_STEP_AVX512_VNNI] = cpu_dot_##id##_vnni_avx512},                     \
+        .dequant = cpu_dequant_##id                                                       \
+    }
+
 static const cpu_layout layouts[] = {
-    {"q4_k/1", "cpu.q4_k_x8/1", 256, 144, cpu_pack_q4_k, cpu_dot_q4_k, cpu_dequant_q4_k},
-    {"q6_k/1", "cpu.q6_k_x8/1", 256, 210, cpu_pack_q6_k, cpu_dot_q6_k, cpu_dequant_q6_k},
-    {"q8_0/1", "cpu.q8_0_x8/1", 32, 34, cpu_pack_q8_0, cpu_dot_q8_0, cpu_dequant_q8_0},
-    {"q4_0/1", "cpu.q4_0_x8/1", 32, 18, cpu_pack_q4_0, cpu_dot_q4_0, cpu_dequant_q4_0},
-    {"q4_1/1", "cpu.q4_1_x8/1", 32, 20, cpu_pack_q4_1, cpu_dot_q4_1, cpu_dequant_q4_1},
-    {"q5_0/1", "cpu.q5_0_x8/1", 32, 22, cpu_pack_q5_0, cpu_dot_q5_0, cpu_dequant_q5_0},
-    {"q5_1/1", "cpu.q5_1_x8/1", 32, 24, cpu_pack_q5_1, cpu_dot_q5_1, cpu_dequant_q5_1},
-    {"q5_k/1", "cpu.q5_k_x8/1", 256, 176, cpu_pack_q5_k, cpu_dot_q5_k, cpu_dequant_q5_k},
-    {"q2_k/1", "cpu.q2_k_x8/1", 256, 84, cpu_pack_q2_k, cpu_dot_q2_k, cpu_dequant_q2_k},
-    {"q3_k/1", "cpu.q3_k_x8/1", 256, 110, cpu_pack_q3_k, cpu_dot_q3_k, cpu_dequant_q3_k},
+    LAYOUT(q4_k, 256, 144),
+    LAYOUT(q6_k, 256, 210),
+    LAYOUT(q8_0, 32, 34),
+    LAYOUT(q4_0, 32, 18),
+    LAYOUT(q4_1, 32, 20),
+    LAYOUT(q5_0, 32, 22),
+    LAYOUT(q5_1, 32, 24),
+    LAYOUT(q5_k, 256, 176),
+    LAYOUT(q2_k, 256, 84),
+    LAYOUT(q3_k, 256, 110),
 };
 
 const cpu_layout *cpu_layout_find(const char *name)
@@ -91,7 +103,7 @@ static void interleave_ahead(uint8_t *dst, const cpu_layout *layout,
 /* Rows that do not exist repeat the last one; their results are dropped. */
 static void dot_stored(float *out, const cpu_layout *layout, const davit_weight *weight,
                        uint64_t expert, uint64_t row0, uint64_t n_rows,
-                       const cpu_xblock *x, size_t x_stride, size_t n_tokens,
+                       const cpu_xblock *x, size_t x_stride, size_t n_tokens, int step,
                        uint8_t *scratch)
 {
     const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
@@ -105,7 +117,7 @@ static void dot_stored(float *out, const cpu_layout *layout, const davit_weight 
     next = row[0] + n_blocks * layout->block_bytes * CPU_GROUP;
     while (next_chunk(layout, n_blocks, &c)) {
         interleave_ahead(scratch, layout, row, next, &c);
-        layout->dot(out, scratch, c.n_blocks,
+        layout->dot[step](out, scratch, c.n_blocks,
                     x + c.first * layout->block_elems / CPU_XBLOCK, x_stride, n_tokens,
                     c.first > 0);
     }
@@ -113,12 +125,12 @@ static void dot_stored(float *out, const cpu_layout *layout, const davit_weight 
 
 static void dot_group(float *out, const cpu_layout *layout, const uint8_t *group,
                       size_t n_blocks, const cpu_xblock *x, size_t x_stride,
-                      size_t n_tokens)
+                      size_t n_tokens, int step)
 {
     chunk c = {0, 0};
 
     while (next_chunk(layout, n_blocks, &c))
-        layout->dot(out, group + c.first * layout->block_bytes * CPU_GROUP, c.n_blocks,
+        layout->dot[step](out, group + c.first * layout->block_bytes * CPU_GROUP, c.n_blocks,
                     x + c.first * layout->block_elems / CPU_XBLOCK, x_stride, n_tokens,
                     c.first > 0);
 }
@@ -127,7 +139,7 @@ static void dot_group(float *out, const cpu_layout *layout, const uint8_t *group
  * are cut elsewhere, the wanted rows are collected from several groups. */
 static void dot_packed(float *out, const cpu_layout *layout, const davit_weight *weight,
                        uint64_t expert, uint64_t row0, uint64_t n_rows,
-                       const cpu_xblock *x, size_t x_stride, size_t n_tokens)
+                       const cpu_xblock *x, size_t x_stride, size_t n_tokens, int step)
 {
     const size_t n_blocks = (size_t)(weight->n_cols / layout->block_elems);
     const size_t group_bytes = n_blocks * layout->block_bytes * CPU_GROUP;
@@ -145,13 +157,13 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
         if (take > n_rows - done)
             take = n_rows - done;
         if (in_group == 0 && done == 0 && take == n_rows) {
-            dot_group(out, layout, group, n_blocks, x, x_stride, n_tokens);
+            dot_group(out, layout, group, n_blocks, x, x_stride, n_tokens, step);
             return;
         }
         for (size_t t = 0; t < n_tokens; t++) {
             float part[CPU_GROUP];
 
-            dot_group(part, layout, group, n_blocks, x + t * x_stride, x_stride, 1);
+            dot_group(part, layout, group, n_blocks, x + t * x_stride, x_stride, 1, step);
             memcpy(out + t * CPU_GROUP + done, part + in_group, take * sizeof *part);
         }
         done += take;
@@ -160,11 +172,11 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
 
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
-                  size_t x_stride, size_t n_tokens, uint8_t *scratch)
+                  size_t x_stride, size_t n_tokens, int step, uint8_t *scratch)
 {
     if (strncmp(weight->layout, "cpu.", 4) == 0)
-        dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens);
+        dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, step);
     else
         dot_stored(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens,
-                   scratch);
+                   step, scratch);
 }

@@ -8,8 +8,20 @@
 #include "linear_rows.h"
 
 /* linear_q32_avx2.c, linear_k32_avx2.c, linear_k16_avx2.c */
+#if defined(CPU_VNNI)
+#include "vnni.h" /* renames the first line's */
+#endif
 cpu_group_fn cpu_dot_q4_0, cpu_dot_q4_1, cpu_dot_q5_0, cpu_dot_q5_1, cpu_dot_q8_0;
 cpu_group_fn cpu_dot_q2_k, cpu_dot_q3_k, cpu_dot_q4_k, cpu_dot_q5_k, cpu_dot_q6_k;
+
+/* the same sources compiled for VNNI: vnni.h */
+#define CPU_DOT_VNNI(layer)                                                               \
+    cpu_group_fn cpu_dot_q4_0_vnni_##layer, cpu_dot_q4_1_vnni_##layer,                    \
+        cpu_dot_q5_0_vnni_##layer, cpu_dot_q5_1_vnni_##layer, cpu_dot_q8_0_vnni_##layer,  \
+        cpu_dot_q2_k_vnni_##layer, cpu_dot_q3_k_vnni_##layer, cpu_dot_q4_k_vnni_##layer,  \
+        cpu_dot_q5_k_vnni_##layer, cpu_dot_q6_k_vnni_##layer
+CPU_DOT_VNNI(avx);
+CPU_DOT_VNNI(avx512);
 
 /* pack_x8_avx2.c */
 cpu_interleave_fn cpu_pack_q4_0, cpu_pack_q4_1, cpu_pack_q5_0, cpu_pack_q5_1,

@@ -84,7 +84,7 @@ TILE_INLINE void tile_q5_1(int n, float *out, const uint8_t *group, size_t n_blo
     tile_unsigned(n, out, group, n_blocks, x, x_stride, resume, code_5, 4, 0.0f, 24);
 }
 
-/* Signed codes: |w| is the unsigned factor, the activation takes w's sign. */
+/* Signed codes. */
 TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blocks,
                            const cpu_xblock *x, size_t x_stride, int resume)
 {
@@ -95,20 +95,7 @@ TILE_INLINE void tile_q8_0(int n, float *out, const uint8_t *group, size_t n_blo
         __m256i isum[TILE_MAX];
 
         prefetch_ahead(n, group, CPU_GROUP * 34);
-        for (int c = 0; c < n; c++)
-            isum[c] = _mm256_setzero_si256();
-        TILE_UNROLL
-        for (int w = 0; w < 8; w++) {
-            const __m256i v = load_words(group + 16 + 32 * w);
-            const __m256i u = _mm256_abs_epi8(v);
-
-            for (int c = 0; c < n; c++) {
-                const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
-                const __m256i p = _mm256_maddubs_epi16(u, _mm256_sign_epi8(q, v));
-
-                isum[c] = in_order(n, _mm256_add_epi32(isum[c], widen(p)));
-            }
-        }
+        dot_signed(n, group + 16, 0, x, x_stride, isum);
         for (int c = 0; c < n; c++)
             acc[c] = add_block(acc[c], isum[c], load_halves(group), x + c * x_stride);
     }

@@ -45,13 +45,16 @@ typedef void cpu_group_fn(float *out, const uint8_t *group, size_t n_blocks,
 /* Canonical float32 values of @n_blocks stored blocks of one row (quant contract). */
 typedef void cpu_dequant_fn(float *out, const uint8_t *row, size_t n_blocks);
 
+/* Which of the compiled copies of a group kernel: equal bits, other instructions. */
+enum { CPU_STEP_AVX2, CPU_STEP_AVX_VNNI, CPU_STEP_AVX512_VNNI, CPU_STEPS };
+
 typedef struct cpu_layout {
     const char *stored; /* "q4_k/1" */
     const char *packed; /* "cpu.q4_k_x8/1" */
     uint32_t block_elems;
     uint32_t block_bytes; /* of one stored block of one row */
     cpu_interleave_fn *interleave;
-    cpu_group_fn *dot;
+    cpu_group_fn *dot[CPU_STEPS];
     cpu_dequant_fn *dequant;
 } cpu_layout;
 
@@ -67,10 +70,10 @@ const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t exper
 void cpu_quantize_x(cpu_xblock *out, const float *x, size_t n);
 
 /* Rows [row0, row0 + n_rows), n_rows <= 8, of expert @expert of a stored or packed weight
- * times tokens: out[t * 8 + r]. @scratch: CPU_ROWS_SCRATCH bytes, aligned to 64. */
+ * times tokens: out[t * 8 + r]. @step: CPU_STEP_. @scratch: CPU_ROWS_SCRATCH bytes, aligned to 64. */
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
-                  size_t x_stride, size_t n_tokens, uint8_t *scratch);
+                  size_t x_stride, size_t n_tokens, int step, uint8_t *scratch);
 
 /* Inputs of a group that are worked on together, so that their bytes stay in the
  * first-level cache while all tokens pass; at most 8 rows of 34 bytes per 32. */

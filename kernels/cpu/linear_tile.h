@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "linear_rows.h"
+#include "vnni.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 /* Unroll the next loop. Not under sanitizers: their checks times 64 are too much to
@@ -74,6 +75,23 @@ TILE_INLINE __m256i in_order(int n, __m256i sum)
 /* Codes of word @w of block @b of an interleaved superblock. */
 typedef __m256i tile_code_fn(const uint8_t *sb, int b, int w);
 
+#if defined(CPU_VNNI)
+/* isum[c] = sum over the 32 inputs of code * q; the same integers as below. */
+TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, int flush,
+                           const cpu_xblock *x, size_t x_stride, __m256i isum[TILE_MAX])
+{
+    (void)flush;
+    for (int c = 0; c < n; c++)
+        isum[c] = _mm256_setzero_si256();
+    TILE_UNROLL
+    for (int w = 0; w < 8; w++) {
+        const __m256i u = code(sb, b, w);
+
+        for (int c = 0; c < n; c++)
+            isum[c] = add_products(isum[c], u, bcast_word(x[c * x_stride].q + 4 * w));
+    }
+}
+#else
 /* isum[c] = sum over the 32 inputs of code * q, with @flush vectors added in int16. */
 TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, int flush,
                            const cpu_xblock *x, size_t x_stride, __m256i isum[TILE_MAX])
@@ -101,6 +119,47 @@ TILE_INLINE void dot_block(int n, tile_code_fn *code, const uint8_t *sb, int b, 
             isum[c] = _mm256_add_epi32(isum[c], widen(part[c]));
     }
 }
+
+#endif
+
+#if defined(CPU_VNNI)
+/* The same for signed codes: 128 is added to the code and taken away with the sum of q. */
+TILE_INLINE void dot_signed(int n, const uint8_t *codes, uint8_t flip, const cpu_xblock *x,
+                            size_t x_stride, __m256i isum[TILE_MAX])
+{
+    for (int c = 0; c < n; c++)
+        isum[c] = _mm256_set1_epi32(-128 * (x[c * x_stride].sum[0] + x[c * x_stride].sum[1]));
+    TILE_UNROLL
+    for (int w = 0; w < 8; w++) {
+        const __m256i u = _mm256_xor_si256(load_words(codes + 32 * w),
+                                           _mm256_set1_epi8((char)(flip ^ 0x80)));
+
+        for (int c = 0; c < n; c++)
+            isum[c] = add_products(isum[c], u, bcast_word(x[c * x_stride].q + 4 * w));
+    }
+}
+#else
+/* isum[c] = sum over 32 inputs of signed code * q; codes are stored with the bits of @flip
+ * turned. |code| is the unsigned factor, the activation takes its sign. */
+TILE_INLINE void dot_signed(int n, const uint8_t *codes, uint8_t flip, const cpu_xblock *x,
+                            size_t x_stride, __m256i isum[TILE_MAX])
+{
+    for (int c = 0; c < n; c++)
+        isum[c] = _mm256_setzero_si256();
+    TILE_UNROLL
+    for (int w = 0; w < 8; w++) {
+        const __m256i v = _mm256_xor_si256(load_words(codes + 32 * w), _mm256_set1_epi8((char)flip));
+        const __m256i u = _mm256_abs_epi8(v);
+
+        for (int c = 0; c < n; c++) {
+            const __m256i q = bcast_word(x[c * x_stride].q + 4 * w);
+            const __m256i p = _mm256_maddubs_epi16(u, _mm256_sign_epi8(q, v));
+
+            isum[c] = in_order(n, _mm256_add_epi32(isum[c], widen(p)));
+        }
+    }
+}
+#endif
 
 /* One token alone waits for memory: ask for bytes some blocks ahead. */
 TILE_INLINE void prefetch_ahead(int n, const uint8_t *group, size_t n_bytes)

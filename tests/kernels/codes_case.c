@@ -16,11 +16,14 @@ const davit_pack *codes_case_pack(const davit_kernels_iface *iface)
 davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, bool integer)
 {
     static const uint32_t width[] = {0, 4, 8, 8, 4, 4, 4};
+    static const uint32_t wide[] = {2, 3, 4, 8};
     const uint64_t unit = integer ? 32 : 16;
     davit_quant_codes c = {.zero = 0.5f * (float)rig_between(rig, 0, 16)};
 
     c.kind = integer ? DAVIT_CODE_UINT : (uint32_t)rig_between(rig, 0, DAVIT_CODE_IQ4);
     c.bits = width[c.kind] ? width[c.kind] : (uint32_t)rig_between(rig, 1, 8);
+    if (integer)
+        c.bits = wide[rig_between(rig, 0, 3)];
     c.scale_type = (uint32_t)rig_between(rig, 0, DAVIT_SCALE_E4M3);
     c.zero_type = c.kind ? DAVIT_ZERO_CONST : (uint32_t)rig_between(rig, 0, DAVIT_MIN_F16);
     c.group = rig_between(rig, 0, 1) ? unit * rig_between(rig, 1, MAX(n_cols / unit, 1)) : 0;

@@ -95,11 +95,10 @@ static void compare(Rig *rig, const davit_kernel_entry *entry, const davit_quant
 }
 
 /* One token alone, tasks one by one from the end, must give the same bits. */
-static void check_split(Rig *rig, const davit_kernel_entry *entry, Shape s)
+static void check_split(Rig *rig, const davit_kernel_entry *entry, const float *all, Shape s)
 {
     const davit_call saved = rig->call;
     const davit_batch batch = rig->batch;
-    g_autofree float *all = rig_save(rig, 0);
     const uint64_t first = rig_between(rig, 0, s.T - 1);
     const uint64_t n = rig_between(rig, 1, s.T - first);
 
@@ -127,6 +126,7 @@ static void check_linear(const char *name)
         const Shape s = {rig_between(rig, 1, 8), rig_between(rig, 1, 40),
                          int8 ? 32 * rig_between(rig, 1, 40) : rig_between(rig, 1, 1300)};
         davit_quant_codes what = codes_case_random(rig, s.K, int8);
+        g_autofree float *all = NULL;
         const float *values;
 
         what.flags = rig_between(rig, 0, 3) ? 0 : DAVIT_CODES_MAP;
@@ -138,7 +138,10 @@ static void check_linear(const char *name)
         rig_out(rig, s.T, s.N);
         rig_run(rig, entry, (RigSplit){0}, 1);
         compare(rig, entry, &what, values, s);
-        check_split(rig, entry, s);
+        all = rig_save(rig, 0);
+        check_split(rig, entry, all, s);
+        if (int8) /* other instructions, the same integers */
+            check_split(rig, entry_of("linear codes int8 avx2"), all, s);
     }
 }
 
@@ -154,7 +157,10 @@ static void f32_differs_from_values(void)
 
 static void int8_differs_from_values(void)
 {
-    check_linear("linear codes int8 avx2");
+    const char *layer = g_getenv("DAVIT_TEST_LAYER");
+    g_autofree char *name = g_strdup_printf("linear codes int8 %s", layer ? layer : "avx2");
+
+    check_linear(name);
 }
 
 /* A unit vector picks one weight: what the kernels make of codes, bit for bit. */
@@ -206,6 +212,87 @@ static void embedded_row_differs_in_a_bit(void)
     }
 }
 
+/* y = sum_i w_i down(silu(gate x) * up x) in double. */
+static void expect_moe(const Rig *rig, const float *gate, const float *up, const float *down,
+                       uint64_t D, uint64_t I, uint64_t k, uint64_t t, double *out)
+{
+    const float *x = (const float *)rig->call.in[0].data + t * D;
+    const int32_t *ids = (const int32_t *)rig->call.in[1].data + t * k;
+    const float *w = (const float *)rig->call.in[2].data + t * k;
+    g_autofree double *hidden = g_new(double, I);
+
+    memset(out, 0, D * sizeof *out);
+    for (uint64_t i = 0; i < k; i++) {
+        const uint64_t e = (uint64_t)ids[i];
+        for (uint64_t r = 0; r < I; r++) {
+            double g = 0.0, u = 0.0;
+            for (uint64_t d = 0; d < D; d++) {
+                g += (double)gate[(e * I + r) * D + d] * (double)x[d];
+                u += (double)up[(e * I + r) * D + d] * (double)x[d];
+            }
+            hidden[r] = davit_ref_act(DAVIT_ACT_SILU, g) * u;
+        }
+        for (uint64_t n = 0; n < D; n++)
+            for (uint64_t r = 0; r < I; r++)
+                out[n] += (double)w[i] * (double)down[(e * D + n) * I + r] * hidden[r];
+    }
+}
+
+static void compare_moe(const double *want, const float *y, uint64_t D)
+{
+    double most = 0.0;
+
+    for (uint64_t n = 0; n < D; n++)
+        most = MAX(most, fabs(want[n]));
+    for (uint64_t n = 0; n < D; n++) /* two float32 products in a row, terms that cancel */
+        if (!(fabs((double)y[n] - want[n]) <= 1e-4 * most + 1e-6))
+            g_error("moe: n %" G_GUINT64_FORMAT ": %g, want %g, most %g", n, (double)y[n],
+                    want[n], most);
+}
+
+static void experts_differ_from_values(void)
+{
+    const davit_kernel_entry *entry = entry_of("moe_ffn codes avx2");
+
+    for (int round = 0; rig_can_run(entry) && round < 20; round++) {
+        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+                                   .kind = DAVIT_ACT_SILU};
+        g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
+        const davit_pack *pack = codes_case_pack(iface);
+        const uint64_t E = rig_between(rig, 1, 5), k = rig_between(rig, 1, E);
+        const uint64_t T = rig_between(rig, 1, 4), D = rig_between(rig, 1, 70);
+        const uint64_t I = rig_between(rig, 1, 60);
+        const davit_quant_codes a = codes_case_random(rig, D, false);
+        const davit_quant_codes b = codes_case_random(rig, I, false);
+        const float *gate, *up, *down, *y;
+        g_autofree double *want = g_new(double, D);
+        g_autofree float *all = NULL;
+        int32_t *ids;
+
+        attr.n_experts = E;
+        attr.top_k = k;
+        rig_batch(rig, T, 0, 10);
+        rig_in(rig, T, D, 1.0f);
+        ids = (int32_t *)(void *)rig_in(rig, T, k, 1.0f);
+        rig->call.in[1].dtype = "i32/1";
+        for (uint64_t i = 0; i < T * k; i++)
+            ids[i] = (int32_t)((i / k + i % k) % E);
+        rig_in(rig, T, k, 1.0f);
+        gate = codes_case_weight(rig, 0, pack, &a, E, I, D);
+        up = codes_case_weight(rig, 1, pack, &a, E, I, D);
+        down = codes_case_weight(rig, 2, pack, &b, E, D, I);
+        y = rig_out(rig, T, D);
+        rig_run(rig, entry, (RigSplit){0}, 1);
+        for (uint64_t t = 0; t < T; t++) {
+            expect_moe(rig, gate, up, down, D, I, k, t, want);
+            compare_moe(want, y + t * D, D);
+        }
+        all = rig_save(rig, 0);
+        rig_run(rig, entry, (RigSplit){1, true, 3}, 1);
+        rig_same(entry->name, y, all, T * D);
+    }
+}
+
 /* Bits per weight of real layouts against what their files take (spec quant 13.9). */
 static void packed_size_exceeds_stored_size(void)
 {
@@ -251,6 +338,7 @@ int main(int argc, char **argv)
                          decoded_value_differs_in_a_bit);
     g_test_add_data_func("/codes/decoded_value_differs_in_a_bit/avx2", "linear codes f32 avx2",
                          decoded_value_differs_in_a_bit);
+    g_test_add_func("/codes/experts_differ_from_values", experts_differ_from_values);
     g_test_add_func("/codes/embedded_row_differs_in_a_bit", embedded_row_differs_in_a_bit);
     return g_test_run();
 }

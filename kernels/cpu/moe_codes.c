@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * moe_ffn/1 on packed codes (codes.h), float32 activations, AVX2: eight rows of an expert and
+ * one token at a time. Baseline code; phases are in moe.h. */
+#include <string.h>
+
+#include <davit/help/records.h>
+
+#include "codes.h"
+#include "layers.h"
+#include "moe.h"
+
+/* Rows [row, row + n), n <= 8, of expert @e times @x into @out. */
+static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint64_t row,
+                     uint64_t n, const float *x, float *work, float *out)
+{
+    uint64_t lane, some;
+
+    for (uint64_t r = 0; r < n; r += some) { /* several blocks where segments are cut apart */
+        const uint8_t *block = cpu_codes_block(c, w, e, row + r, &lane, &some);
+        float dots[CPU_GROUP];
+
+        some = cpu_min(some, n - r);
+        cpu_codes_dot_avx2(dots, c, block, x, c->n_cols, 1, work);
+        memcpy(out + r, dots + lane, some * sizeof *out);
+    }
+}
+
+static cpu_codes codes_of(const davit_weight *w)
+{
+    cpu_codes c;
+
+    cpu_codes_init(&c, w->n_cols, w->params); /* was checked */
+    return c;
+}
+
+static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t end, float *work)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
+    const davit_weight *gate = call->weight[0], *up = call->weight[1];
+    const cpu_codes gate_codes = codes_of(gate), up_codes = codes_of(up);
+    const uint64_t n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data;
+
+    for (; r < end; r += CPU_GROUP) {
+        const uint64_t n = cpu_min(CPU_GROUP, end - r);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            float g[CPU_GROUP], u[CPU_GROUP];
+            const float *x = cpu_in(call, 0, i / a->top_k);
+            if (ids[i] != (int32_t)e)
+                continue;
+            row_dots(gate, &gate_codes, e, r, n, x, work, g);
+            row_dots(up, &up_codes, e, r, n, x, work, u);
+            cpu_glu_values_avx2(&act, g, u, (float *)call->scratch + i * gate->n_rows + r, n);
+        }
+    }
+}
+
+static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t end, float *work)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_weight *down = call->weight[2];
+    const cpu_codes codes = codes_of(down);
+    const uint64_t I = down->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data;
+    const float *hidden = call->scratch;
+    float *part = (float *)call->scratch + n_pairs * I;
+
+    for (; r < end; r += CPU_GROUP) {
+        const uint64_t n = cpu_min(CPU_GROUP, end - r);
+        for (uint64_t i = 0; i < n_pairs; i++)
+            if (ids[i] == (int32_t)e)
+                row_dots(down, &codes, e, r, n, hidden + i * I, work, part + i * down->n_rows + r);
+    }
+}
+
+static void moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                    uint32_t worker, void *queue)
+{
+    (void)queue;
+    cpu_moe_run(call, phase, first, count, cpu_worker(call, worker), hidden_rows, down_rows);
+}
+
+static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
+                     uint64_t ctx, davit_work *out)
+{
+    const uint64_t least = cpu_codes_scratch(1);
+
+    cpu_moe_size(self, call, n_tokens, n_rows, ctx, out);
+    out->worker_bytes = out->worker_bytes > least ? out->worker_bytes : least;
+}
+
+static int32_t moe_check(void *self, const davit_call *call, const davit_sink *sink)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const int32_t status = cpu_codes_check(self, call, sink);
+
+    for (uint32_t i = 0; !status && i < 3; i++) {
+        if (!(codes_of(call->weight[i]).what.flags & DAVIT_CODES_MAP))
+            continue;
+        return davit_say(sink, DAVIT_E_UNSUPPORTED,
+                         &(davit_refusal){
+                             .code = DAVIT_R_OP_MISSING,
+                             .subject = call->op,
+                             .found = "a column map",
+                             .message = "experts whose columns are reordered are not computed",
+                         });
+    }
+    return status ? status : cpu_check_gate(call, a->kind, sink);
+}
+
+const davit_kernel_entry cpu_moe_ffn_codes = {
+    .struct_size = DAVIT_END(davit_kernel_entry, run),
+    .op = DAVIT_OP_MOE_FFN,
+    .name = "moe_ffn codes avx2",
+    .layouts = CPU_CODES_LAYOUT,
+    .cpu = CPU_AVX2,
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+    .score = 400,
+    .check = moe_check,
+    .size = moe_size,
+    .run = moe_run,
+};
