@@ -105,6 +105,7 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .dtype = davit_call_choice(call, "dtype", davit_dtype_names),
         .access = davit_call_choice(call, "access", davit_access_names),
         .window_bytes = window_bytes,
+        .memory_bytes = davit_call_memory(call),
         .n_io_threads = (uint32_t)davit_call_count(call, "io-threads")};
     davit_records *records = NULL;
     const int status = davit_model_load(&params, out_model, &records);

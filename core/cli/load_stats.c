@@ -89,9 +89,13 @@ json_t *davit_load_stats_json(const davit_model_info *i)
     set(load, "pieces", i->n_pieces);
     set(load, "io_threads", i->n_io_threads);
     json_object_set_new(load, "slots",
-                        json_pack("{s:I, s:I, s:I}", "borrow", (json_int_t)i->access_slots[0],
-                                  "direct", (json_int_t)i->access_slots[1], "stream",
-                                  (json_int_t)i->access_slots[2]));
+                        json_pack("{s:I, s:I, s:I, s:I}", "borrow",
+                                  (json_int_t)i->access_slots[0], "direct",
+                                  (json_int_t)i->access_slots[1], "stream",
+                                  (json_int_t)i->access_slots[2], "defer",
+                                  (json_int_t)i->access_slots[3]));
+    set(load, "memory_bytes", i->memory_bytes);
+    set(load, "resident_bytes", i->resident_bytes);
     set_real(load, "page_cache_before", cached(i));
     set_real(load, "read_bytes_per_thread_s", rate(i->read_bytes, i->read_seconds));
     set_real(load, "convert_bytes_per_thread_s", rate(made_bytes(i), i->make_seconds));
@@ -125,6 +129,11 @@ static void print_bytes(const davit_model_info *i)
                 ? "every byte as predicted"
                 : "NOT as predicted: please report this");
     json_decref(planned);
+    if (i->access_slots[3])
+        fprintf(stderr,
+                "  on disk       %" G_GUINT64_FORMAT
+                " slots: their pages are given back after each layer\n",
+                i->access_slots[3]);
 }
 
 void davit_load_stats_print(const davit_model_info *i, const davit_engine *engine)

@@ -30,7 +30,6 @@ static const DavitFlag flags[] = {
      "1", false},
     {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for, 0 to N-1", NULL, "0", false},
     {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE", "where slots go", NULL, NULL, true},
-    {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE,...", "budgets by device", NULL, NULL, true},
     {0},
 };
 
@@ -88,6 +87,7 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
         .dtype = (DavitDtypeChoice)davit_call_choice(call, "dtype", davit_dtype_names),
         .window_bytes = window,
         .n_lanes = (unsigned)davit_call_count(call, "io-threads"),
+        .memory_bytes = davit_call_memory(call),
         .keep_refused = true};
 }
 
@@ -173,8 +173,8 @@ const DavitCommand davit_command_plan = {
     .description =
         "Reads headers only and prints what loading MODEL would do: for every slot of the\n"
         "architecture the stored tensors, the access (BORROW: used where it lies in the file,\n"
-        "DIRECT: read into place, STREAM: read in pieces and changed on the way), the layout and\n"
-        "the kernel; what is tied, missing, unexpected, mismatched or ignored by which rule; the\n"
+        "DIRECT: read into place, STREAM: read in pieces and changed on the way, DEFER: left on\n"
+        "disk by a budget), the layout and the kernel; what is tied, missing, unexpected, mismatched or ignored by which rule; the\n"
         "bytes of every stage and the peak of memory. Exit 0 means that run would load it.",
     .flags = flags,
     .examples = examples,

@@ -251,6 +251,11 @@ static void print_memory(const json_t *document)
     printf("memory while loading: peak %s on the host = private %s + tables %s + window %s + "
            "stacks %s\n",
            peak, private, constant, window, stacks);
+    if (number_of(memory, "budget_bytes")) {
+        g_autofree char *resident = davit_bytes_text(number_of(memory, "resident_bytes"));
+        g_autofree char *budget = davit_bytes_text(number_of(memory, "budget_bytes"));
+        printf("  weights hold at most %s at one time, of a budget of %s\n", resident, budget);
+    }
     if (number_of(memory, "device_bytes"))
         printf("  of that private and tables, %s, lie on the device\n", device);
     if (json_is_string(json_object_get(memory, "largest_private_slot")))

@@ -46,6 +46,15 @@ uint32_t davit_call_choice(const DavitCall *call, const char *flag, const char *
     return 0;
 }
 
+uint64_t davit_call_memory(const DavitCall *call)
+{
+    const char *text = davit_call_text(call, "memory");
+    uint64_t n = 0;
+    if (text && g_str_has_prefix(text, "cpu="))
+        davit_parse_bytes(text + 4, &n);
+    return n;
+}
+
 int davit_call_check_loading(DavitCall *call)
 {
     const char *window = davit_call_text(call, "window");
@@ -57,6 +66,9 @@ int davit_call_check_loading(DavitCall *call)
                                 "write it like 64MiB, 1.5GB or 67108864");
     if (window && n < MIN_WINDOW)
         return davit_call_usage(call, "--window", "the window is smaller than 64 KiB", NULL);
+    if (davit_call_has(call, "memory") && davit_call_memory(call) == 0)
+        return davit_call_usage(call, "--memory", "the budget is not cpu=SIZE",
+                                "write it like cpu=8GiB; other devices are not in this version");
     if (davit_call_count(call, "io-threads") > MAX_IO_THREADS)
         return davit_call_usage(call, "--io-threads", "more than 256 threads", NULL);
     if (davit_call_has(call, "strip-prefix") && !*davit_call_text(call, "strip-prefix"))

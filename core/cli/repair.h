@@ -31,12 +31,16 @@
      "most temporary memory while loading, like 64MiB", NULL, "256MiB", false},          \
     {"io-threads", 0, DAVIT_FLAG_COUNT, "N",                                             \
      "threads that read and convert while loading, 0 = by the machine", NULL, "0",       \
-     false}
+     false},                                                                             \
+    {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE",                                           \
+     "budget for weights; beyond it layers stay on disk", NULL, NULL, false}
 /* clang-format on */
 
 /* "64MiB" "8GiB" "1.5GB" "4096": bytes. Strict: the whole text, no sign, no overflow. */
 bool davit_parse_bytes(const char *text, uint64_t *out);
 
+/* The budget of --memory, 0 = not given. */
+uint64_t davit_call_memory(const DavitCall *call);
 /* Contradictions and sizes of the flags above. 0, or an exit code with a record. */
 int davit_call_check_loading(DavitCall *call);
 /* Index of a CHOICE flag's value in @names (NULL-terminated), 0 if it is none of them. */

@@ -98,6 +98,8 @@ typedef struct davit_model_params {
     uint64_t window_bytes;         /* most temporary memory while loading, 0 = 256 MiB */
     uint32_t n_io_threads;         /* that read and convert while loading, 0 = by the machine */
     uint32_t reserved;
+    uint64_t memory_bytes;         /* budget of the host for weights, 0 = none: beyond it layers
+                                    * stay on disk */
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):
@@ -128,7 +130,9 @@ typedef struct davit_model_info {
     uint64_t probed_pages, cached_pages; /* of the files, before the load, sampled */
     double open_seconds, plan_seconds, tokenizer_seconds;
     double read_seconds, make_seconds; /* within load_seconds, summed over threads */
-    uint64_t access_slots[3];          /* slots borrowed, read direct, streamed */
+    uint64_t access_slots[4];          /* slots borrowed, read direct, streamed, deferred */
+    uint64_t memory_bytes;             /* the budget, 0 = none */
+    uint64_t resident_bytes;           /* most that weights hold at one time, as planned */
 } davit_model_info;
 int davit_model_describe(const davit_model *model, davit_model_info *out);
 

@@ -120,7 +120,8 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .access = (DavitAccessChoice)p->access,
                                    .dtype = (DavitDtypeChoice)p->dtype,
                                    .window_bytes = p->window_bytes,
-                                   .n_lanes = p->n_io_threads};
+                                   .n_lanes = p->n_io_threads,
+                                   .memory_bytes = p->memory_bytes};
     if (status)
         return status;
     const int64_t planned = g_get_monotonic_time();
@@ -206,7 +207,7 @@ static uint64_t count_weights(const DavitCheckpoint *c)
     return sum;
 }
 
-static void count_ways(const DavitPlan *plan, uint64_t out[3])
+static void count_ways(const DavitPlan *plan, uint64_t out[4])
 {
     for (size_t i = 0; i < plan->n_slots; i++)
         if (plan->slots[i].present && plan->slots[i].used && plan->slots[i].tied_to < 0)
@@ -254,6 +255,8 @@ int davit_model_describe(const davit_model *model, davit_model_info *out)
         .open_seconds = model->open_seconds,
         .plan_seconds = model->plan_seconds,
         .tokenizer_seconds = model->tokenizer_seconds,
+        .memory_bytes = plan->memory_bytes,
+        .resident_bytes = plan->resident_bytes,
         .read_seconds = s.read_seconds,
         .make_seconds = s.make_seconds};
     count_ways(plan, full.access_slots);

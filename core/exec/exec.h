@@ -57,6 +57,10 @@ const davit_weight *davit_weights_get(const DavitWeights *weights, size_t index)
 /* (borrowed) The weight of slot @index of the plan; layout NULL if it was not loaded. */
 const davit_weight *davit_weights_slot(const DavitWeights *weights, size_t index);
 
+/* Give back the pages of layer @layer's deferred slots: they are read again from the file when
+ * they are used next. [no kernel reads them meanwhile] */
+void davit_weights_drop_layer(const DavitWeights *weights, int64_t layer);
+
 /* ---- threads ---- */
 
 /* Worker threads that run tasks of one kernel phase; the caller is worker 0. GLib starts the

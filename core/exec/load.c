@@ -348,3 +348,21 @@ const davit_weight *davit_weights_slot(const DavitWeights *weights, size_t index
 {
     return &weights->slot_weight[index];
 }
+
+void davit_weights_drop_layer(const DavitWeights *w, int64_t layer)
+{
+    for (size_t i = 0; i < w->plan->n_slots; i++) {
+        const DavitSlot *slot = &w->plan->slots[i];
+        if (slot->layer != layer || slot->way != DAVIT_WAY_DEFER)
+            continue;
+        for (size_t s = 0; s < slot->n_sources; s++) {
+            const DavitModule *module = slot->sources[s].module;
+            for (size_t p = 0; p < module->desc.n_parts; p++) {
+                const davit_tensor_info *t = davit_checkpoint_tensor(
+                    w->plan->checkpoint, module->tensor[module->desc.parts[p].index]);
+                davit_source_drop(davit_checkpoint_file(w->plan->checkpoint, t->file).source,
+                                  t->off, t->n_bytes);
+            }
+        }
+    }
+}

@@ -16,6 +16,8 @@
 
 struct DavitStep {
     const DavitPlan *plan;
+    const DavitWeights *weights;
+    bool drops;              /* layers are given back after they ran */
     DavitKv *kv;
     DavitPool *pool;
     uint64_t max_tokens, max_rows, max_seqs, max_ctx, max_blocks;
@@ -279,6 +281,9 @@ DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, Da
     step->max_rows = max_rows;
     step->max_seqs = max_seqs;
     step->max_ctx = max_ctx;
+    step->weights = weights;
+    for (size_t i = 0; i < plan->n_slots; i++)
+        step->drops |= plan->slots[i].way == DAVIT_WAY_DEFER;
     step->max_blocks = (max_ctx + plan->block_tokens - 1) / plan->block_tokens;
     if (step_init(step, weights, report))
         return NULL;
@@ -329,6 +334,13 @@ static uint64_t longest_context(const DavitStep *step)
     return (uint64_t)n;
 }
 
+static bool ends_layer(const DavitProgram *program, size_t i)
+{
+    return program->instrs[i].layer >= 0 &&
+           (i + 1 == program->n_instrs ||
+            program->instrs[i + 1].layer != program->instrs[i].layer);
+}
+
 static void run_host(void *ctx, unsigned worker)
 {
     DavitStep *step = ctx;
@@ -344,6 +356,9 @@ static void run_host(void *ctx, unsigned worker)
                 entry->run(&step->calls[i], phase, first, count, worker, NULL);
             davit_pool_barrier(step->pool);
         }
+        /* behind the barrier: the others may begin with the next layer's ops */
+        if (step->drops && worker == 0 && ends_layer(program, i))
+            davit_weights_drop_layer(step->weights, program->instrs[i].layer);
     }
     davit_running_set(NULL, NULL);
 }

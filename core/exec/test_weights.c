@@ -485,6 +485,64 @@ static void removed_file_still_loads(void)
     remove_model(dir);
 }
 
+/* ---- a budget ---- */
+
+static uint64_t file_pages(void)
+{
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    return g_ascii_strtoull(strstr(text, "RssFile:") + strlen("RssFile:"), NULL, 10) * 1024;
+}
+
+static void dropped_pages_are_given_back(void)
+{
+    char *dir = large_model(262144); /* 32 MiB */
+    const DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN};
+    g_auto(Model) m = open_model(dir, &options);
+    const davit_tensor_info *t =
+        davit_checkpoint_find(m.checkpoint, "model.embed_tokens.weight");
+    const DavitSource *source = davit_checkpoint_file(m.checkpoint, t->file).source;
+    const uint8_t *bytes;
+    volatile uint8_t sum = 0;
+    g_assert_cmpint(davit_checkpoint_view(m.checkpoint, t->file, t->off, t->n_bytes, &bytes,
+                                          m.report),
+                    ==, 0);
+    const uint64_t before = file_pages();
+    for (uint64_t i = 0; i < t->n_bytes; i += 4096)
+        sum = (uint8_t)(sum + bytes[i]);
+    g_assert_cmpuint(file_pages(), >=, before + 30 * MIB);
+    davit_source_drop(source, t->off, t->n_bytes);
+    g_assert_cmpuint(file_pages(), <=, before + 2 * MIB);
+    g_assert_cmpuint(bytes[4096], ==, 0); /* and come again */
+    remove_model(dir);
+}
+
+static void budget_decides(void)
+{
+    g_autofree char *path =
+        g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models/llama_mini", NULL);
+    DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN, .n_lanes = 1};
+    g_auto(Model) all = open_model(path, &options);
+    options.memory_bytes = all.plan->resident_bytes;
+    g_auto(Model) fits = open_model(path, &options);
+    options.memory_bytes--;
+    g_auto(Model) less = open_model(path, &options);
+    options.memory_bytes = less.plan->resident_bytes;
+    g_auto(Model) least = open_model(path, &options);
+    options.memory_bytes--;
+    g_auto(Model) none = open_model(path, &options);
+    uint64_t n_deferred[2] = {0};
+    for (size_t i = 0; i < all.plan->n_slots; i++) {
+        n_deferred[0] += fits.plan->slots[i].way == DAVIT_WAY_DEFER;
+        n_deferred[1] += least.plan->slots[i].way == DAVIT_WAY_DEFER;
+    }
+    g_assert_cmpuint(n_deferred[0], ==, 0);
+    g_assert_cmpuint(n_deferred[1], >, 0);
+    g_assert_cmpuint(less.plan->resident_bytes, <, all.plan->resident_bytes);
+    g_assert_null(none.plan);
+    g_assert_true(has_code(none.report, DAVIT_R_MEMORY_SHORT));
+}
+
 /* ---- again and again ---- */
 
 static unsigned count_fds(void)
@@ -544,6 +602,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/weights/cut", "cut", changed_file_is_refused);
     g_test_add_data_func("/weights/written", "written", changed_file_is_refused);
     g_test_add_func("/weights/removed", removed_file_still_loads);
+    g_test_add_func("/weights/dropped", dropped_pages_are_given_back);
+    g_test_add_func("/weights/budget", budget_decides);
     g_test_add_func("/weights/again", loads_leave_nothing);
     return g_test_run();
 }

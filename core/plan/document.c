@@ -353,6 +353,8 @@ static json_t *memory_json(const DavitPlan *plan)
         number(plan->peak_bytes - (plan->device_kernels ? plan->private_bytes : 0)));
     set(memory, "device_bytes",
         number(plan->device_kernels ? plan->private_bytes + plan->constant_bytes : 0));
+    set(memory, "resident_bytes", number(plan->resident_bytes));
+    set(memory, "budget_bytes", plan->memory_bytes ? number(plan->memory_bytes) : json_null());
     set(memory, "private_bytes", number(plan->private_bytes));
     set(memory, "constant_bytes", number(plan->constant_bytes));
     set(memory, "window_bytes", number(plan->window_bytes));

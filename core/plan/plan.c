@@ -12,6 +12,7 @@
 #include "plan/cut.h"
 #include "plan/layout.h"
 #include "plan/piece.h"
+#include "plan/place.h"
 #include "plan/slot.h"
 #include "plan/tools.h"
 
@@ -27,7 +28,7 @@ const char *davit_access_name(DavitAccess access)
 
 const char *davit_way_name(DavitWay way)
 {
-    static const char *const names[] = {"BORROW", "DIRECT", "STREAM"};
+    static const char *const names[] = {"BORROW", "DIRECT", "STREAM", "DEFER"};
 
     return names[way];
 }
@@ -298,6 +299,7 @@ static void fill_plan(DavitDraft *draft)
     else
         davit_choose_nothing(draft);
     add_bytes(draft->plan, draft->options);
+    davit_place(draft);
 }
 
 DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,
@@ -349,5 +351,5 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
                   : g_array_new(FALSE, TRUE, sizeof(DavitTool));
     tools.quants = quants;
     tools.kernels = kernels;
-    return davit_plan_draft(&tools, checkpoint, settings, options, report);
+    return davit_place_plan(&tools, checkpoint, settings, options, report);
 }

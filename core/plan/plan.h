@@ -48,8 +48,9 @@ typedef enum DavitWay {
     DAVIT_WAY_BORROW, /* they stay in the file's mapping */
     DAVIT_WAY_DIRECT, /* read straight into the slot's memory */
     DAVIT_WAY_STREAM, /* read into a lane, made there, written once to the slot's memory */
+    DAVIT_WAY_DEFER,  /* as borrow, but its pages are given back after its layer has run */
 } DavitWay;
-const char *davit_way_name(DavitWay way); /* "BORROW" "DIRECT" "STREAM" */
+const char *davit_way_name(DavitWay way); /* "BORROW" "DIRECT" "STREAM" "DEFER" */
 
 /* Rows of a module that fill part of a slot. */
 typedef struct DavitSlotSource {
@@ -195,6 +196,7 @@ typedef struct DavitPlanOptions {
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
     unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 2 to 16 */
+    uint64_t memory_bytes;  /* budget of the host for weights, 0 = none */
     unsigned tp, rank;      /* tensor parallel: so many ranks (0 and 1 = none), this one */
     bool keep_refused;      /* hand out the plan even if an error blocks it */
 } DavitPlanOptions;
@@ -248,6 +250,9 @@ typedef struct DavitPlan {
     bool force_tie, force_untie; /* decisions of the user */
     DavitIgnored *ignored;
     size_t n_ignored;
+    uint64_t memory_bytes;   /* budget for weights, 0 = none */
+    uint64_t resident_bytes; /* most that weights hold at one time, window included; with
+                              * deferred slots that of the largest layer and all globals */
     unsigned tp, rank; /* tp 1 = the whole model */
 } DavitPlan;
 

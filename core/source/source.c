@@ -271,6 +271,17 @@ int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_by
     return DAVIT_OK;
 }
 
+void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t first = (off + page - 1) / page * page;
+    const uint64_t end = (off + n_bytes) / page * page;
+
+    if (source->fd < 0 || !source->map || end <= first)
+        return;
+    madvise((void *)(uintptr_t)(source->map + first), (size_t)(end - first), MADV_DONTNEED);
+}
+
 /* ---- the "io" suite ---- */
 
 /* Hands the records of @from to a plugin's sink. */

@@ -37,6 +37,9 @@ int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf,
  * mapping when somebody cuts the file: whoever keeps views calls davit_source_check. */
 int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_bytes,
                           const uint8_t **out_bytes, DavitReport *report);
+/* Give back the whole pages of a range that views may have touched: the mapping keeps, the pages
+ * come again from the file. Nothing happens where there is no mapping. */
+void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes);
 /* Is the file still the one that was opened (size, time of change)? */
 int32_t davit_source_check(const DavitSource *source, DavitReport *report);
 
