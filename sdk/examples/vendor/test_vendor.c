@@ -58,11 +58,16 @@ static void test_choice(const char *plugin, const char *model, int *code)
 {
     davit_test *t = davit_test_plugin_file(plugin);
     char *said = ask(t, "plan", model);
+    int status;
 
     check_says(t, said, 1, "vendor linear q8_0");
     free(said);
     said = ask(t, "why", model);
     check_says(t, said, 1, "chosen       org.example.kernels.vendor");
+    free(said);
+    said = davit_test_run(t, &status, "plugin", "ops", "linear", "--model", model, NULL);
+    DAVIT_CHECK(t, status == 0);
+    check_says(t, said, 1, "chosen  vendor linear q8_0 ");
     free(said);
 
     /* without its instructions the model runs on davit's own kernels, and why tells the reason */
