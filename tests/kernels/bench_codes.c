@@ -128,6 +128,7 @@ int main(int argc, char **argv)
     const int rounds = argc > 1 ? CLAMP(atoi(argv[1]), 1, MAX_ROUNDS) : 9;
     const davit_kernels_iface *iface = rig_plugin("davit-kernels-cpu.so");
 
+    g_test_init(&argc, &argv, NULL); /* the rig's random numbers */
     bench(iface, 1, rounds);
     bench(iface, 64, rounds);
     return 0;
