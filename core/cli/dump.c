@@ -111,7 +111,10 @@ static int32_t dump(DavitCall *call, DavitRegistry *registry, const DavitCheckpo
     if (davit_call_has(call, "raw"))
         return t ? dump_raw(c, t, file, call->report) : not_found(name, call->report);
     g_autoptr(DavitReport) aside = davit_report_new(); /* other modules' findings */
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, c, NULL, aside);
+    /* a quantised module may need the configuration; without one it says so itself */
+    g_autoptr(DavitReport) unread = davit_report_new();
+    g_autoptr(DavitSettings) settings = davit_settings_open(c, unread);
+    g_autoptr(GPtrArray) modules = davit_modules_find(registry, c, settings, aside);
     const DavitModule *m = find_module(modules, c, name);
     if (!m)
         return not_found(name, call->report);

@@ -9,16 +9,25 @@
 #include "plan/module.h"
 #include "plugin/running.h"
 
+#define MAX_TAKERS 8 /* plugins that accept one signature; real ones are two at most */
+
+/* Who accepts a signature. */
+typedef struct Taker {
+    const DavitTool *tool; /* (borrowed) */
+    uint64_t purposes;
+    uint32_t score;
+} Taker;
+
 /* Answer for one signature. */
 typedef struct Claim {
-    const DavitTool *tool; /* (borrowed) who takes it, NULL = nobody */
-    uint64_t purposes;
+    size_t n_takers;
+    Taker takers[MAX_TAKERS]; /* best first */
     DavitReport *refusals; /* (owned) records of plugins that know it and say no */
     uint64_t n_refused;    /* modules that were asked for and nobody takes */
     char *first_refused;   /* (owned) name of the first of them */
-    const char
-        *raw_layout;    /* (borrowed, plugin) last layout that it named, and the same */
-    const char *layout; /* interned */
+    /* (borrowed, plugin) last layout that a taker named, and the same interned */
+    const char *raw_layout;
+    const char *layout;
 } Claim;
 
 /* The signature asked for last: most modules in a row have the same one. */
@@ -34,6 +43,7 @@ struct DavitClaims {
     const DavitCheckpoint *checkpoint;
     const GArray *quants;
     const davit_config *config;
+    const DavitQuantConfig *quant_config;
     GHashTable *by_signature; /* text (owned) -> Claim (owned) */
     LastSignature last;
 };
@@ -48,13 +58,15 @@ static void claim_free(void *p)
 }
 
 DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *quants,
-                              const davit_config *config)
+                              const davit_config *config,
+                              const DavitQuantConfig *quant_config)
 {
     DavitClaims *claims = g_new0(DavitClaims, 1);
 
     claims->checkpoint = checkpoint;
     claims->quants = quants;
     claims->config = config;
+    claims->quant_config = quant_config;
     claims->by_signature =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
     return claims;
@@ -74,7 +86,29 @@ typedef struct ModuleView {
     davit_quant_part_in part[DAVIT_MAX_PARTS];
     const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
     davit_quant_module module;
+    davit_quant_settings settings;
+    /* behind peek */
+    const DavitCheckpoint *checkpoint;
+    const size_t *tensor;
+    DavitReport *report;
 } ModuleView;
+
+static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
+{
+    const ModuleView *view = ctx;
+    const davit_tensor_info *t;
+    const uint8_t *bytes = NULL;
+
+    if (part >= view->module.n_parts)
+        return NULL;
+    t = davit_checkpoint_tensor(view->checkpoint, view->tensor[part]);
+    if (t->n_bytes > DAVIT_QUANT_PEEK ||
+        davit_checkpoint_view(view->checkpoint, t->file, t->off, t->n_bytes, &bytes,
+                              view->report))
+        return NULL;
+    *out_bytes = t->n_bytes;
+    return bytes;
+}
 
 static const char *suffix_of(const DavitModule *module, const char *tensor)
 {
@@ -99,13 +133,26 @@ static void fill_view(const DavitClaims *claims, const DavitModule *module,
         };
         out->parts[p] = &out->part[p];
     }
+    out->checkpoint = claims->checkpoint;
+    out->tensor = module->tensor;
     out->module = (davit_quant_module){
-        .struct_size = DAVIT_END(davit_quant_module, want_rank),
+        .struct_size = DAVIT_END(davit_quant_module, peek_ctx),
         .name = module->name,
         .parts = out->parts,
         .n_parts = module->n_parts,
         .config = claims->config,
     };
+}
+
+/* What only a check may see: settings of this module, bytes of small parts. */
+static void fill_view_for_check(const DavitClaims *claims, const DavitModule *module,
+                                ModuleView *out, DavitReport *report)
+{
+    if (davit_quant_config_for(claims->quant_config, module->name, &out->settings))
+        out->module.settings = &out->settings;
+    out->report = report;
+    out->module.peek = peek;
+    out->module.peek_ctx = out;
 }
 
 /* (owned) "weight:bf16/1:2;" for each part. */
@@ -121,9 +168,22 @@ static char *signature_text(const ModuleView *view)
 
 /* ---- claim ---- */
 
+/* After those of the same score: the earlier candidate wins. */
+static void add_taker(Claim *claim, Taker taker)
+{
+    size_t at = claim->n_takers;
+
+    if (claim->n_takers == MAX_TAKERS)
+        return;
+    for (; at > 0 && claim->takers[at - 1].score < taker.score; at--)
+        claim->takers[at] = claim->takers[at - 1];
+    claim->takers[at] = taker;
+    claim->n_takers++;
+}
+
 /* Returns: true when the search ends here. */
 static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
-                    Claim *claim, uint32_t *best)
+                    Claim *claim)
 {
     const davit_quant_iface *iface = tool->iface;
     const size_t mark = davit_report_count(claim->refusals);
@@ -145,11 +205,8 @@ static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
         return (verdict.flags & DAVIT_REFUSAL_FINAL) != 0;
     }
     davit_report_truncate(claim->refusals, mark); /* remarks of who does not refuse */
-    if (verdict.verdict == DAVIT_ACCEPT && (!claim->tool || verdict.score > *best)) {
-        claim->tool = tool;
-        claim->purposes = verdict.purposes;
-        *best = verdict.score;
-    }
+    if (verdict.verdict == DAVIT_ACCEPT)
+        add_taker(claim, (Taker){tool, verdict.purposes, verdict.score});
     return false;
 }
 
@@ -186,7 +243,6 @@ static Claim *ask_all(const DavitClaims *claims, const ModuleView *view)
     davit_quant_part_in part[DAVIT_MAX_PARTS];
     const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
     davit_quant_module signature = view->module;
-    uint32_t best = 0;
     bool ended = false;
 
     claim->refusals = davit_report_new();
@@ -198,10 +254,9 @@ static Claim *ask_all(const DavitClaims *claims, const ModuleView *view)
     signature.name = NULL;
     signature.parts = parts;
     for (guint i = 0; !ended && i < claims->quants->len; i++)
-        ended = ask_one(&g_array_index(claims->quants, DavitTool, i), &signature, claim,
-                        &best);
+        ended = ask_one(&g_array_index(claims->quants, DavitTool, i), &signature, claim);
     if (ended)
-        claim->tool = NULL;
+        claim->n_takers = 0;
     return claim;
 }
 
@@ -357,39 +412,52 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
     return NULL;
 }
 
+/* @desc is what @taker says of @module: keep it, if it can be true. */
+static int32_t accept(const DavitClaims *claims, Claim *claim, const Taker *taker,
+                      DavitModule *module, davit_quant_desc *desc, DavitReport *report)
+{
+    const char *fault = desc_fault(claims, module, desc);
+
+    if (fault)
+        return bad_desc(module, taker->tool, fault, report);
+    if (claim->raw_layout != desc->layout) {
+        claim->raw_layout = desc->layout;
+        claim->layout = davit_intern(desc->layout);
+    }
+    desc->layout = claim->layout;
+    module->quant = taker->tool->component;
+    module->iface = taker->tool->iface;
+    module->self = taker->tool->self;
+    module->desc = *desc;
+    return DAVIT_OK;
+}
+
 int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
                          DavitReport *report)
 {
-    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
-    const davit_quant_iface *iface;
-    ModuleView view;
+    ModuleView view = {0};
     Claim *claim;
-    const char *fault;
-    DavitSink sink;
-    int32_t status;
 
     fill_view(claims, module, &view);
     claim = find_claim(claims, &view);
-    if (!claim->tool)
-        return nobody_claims(module, &view, claim, report);
-    iface = claim->tool->iface;
-    davit_sink_init(&sink, report, claim->tool->component->id, "plan");
-    status = davit_sink_done(
-        &sink, iface->check(claim->tool->self, &view.module, &desc, &sink.abi));
-    if (status)
-        return status;
-    fault = desc_fault(claims, module, &desc);
-    if (fault)
-        return bad_desc(module, claim->tool, fault, report);
-    if (claim->raw_layout != desc.layout) {
-        claim->raw_layout = desc.layout;
-        claim->layout = davit_intern(desc.layout);
+    fill_view_for_check(claims, module, &view, report);
+    for (size_t i = 0; i < claim->n_takers; i++) {
+        const Taker *taker = &claim->takers[i];
+        const davit_quant_iface *iface = taker->tool->iface;
+        const size_t mark = davit_report_count(report);
+        davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
+        DavitSink sink;
+        int32_t status;
+
+        davit_sink_init(&sink, report, taker->tool->component->id, "plan");
+        status = iface->check(taker->tool->self, &view.module, &desc, &sink.abi);
+        if (status == DAVIT_QUANT_OTHER) {
+            davit_report_truncate(report, mark);
+            continue;
+        }
+        status = davit_sink_done(&sink, status);
+        *out_purposes = taker->purposes;
+        return status ? status : accept(claims, claim, taker, module, &desc, report);
     }
-    desc.layout = claim->layout;
-    module->quant = claim->tool->component;
-    module->iface = iface;
-    module->self = claim->tool->self;
-    module->desc = desc;
-    *out_purposes = claim->purposes;
-    return DAVIT_OK;
+    return nobody_claims(module, &view, claim, report);
 }

@@ -46,10 +46,14 @@ GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *ch
 {
     g_autoptr(GArray) quants = davit_tools_quants(registry);
     g_autoptr(davit_config) config = settings ? davit_config_bare(settings) : NULL;
+    g_autoptr(DavitReport) stated = davit_report_new();
+    g_autoptr(DavitQuantConfig) quant_config =
+        davit_quant_config_new(settings, checkpoint, 0, stated);
     g_autoptr(DavitModuleTable) table =
-        davit_module_table_new(checkpoint, quants, config);
+        davit_module_table_new(checkpoint, quants, config, quant_config);
     GPtrArray *modules = g_ptr_array_new_with_free_func(module_free);
 
+    add_as_warnings(report, stated);
     for (size_t i = 0; i < davit_module_table_count(table); i++) {
         DavitModule *module = davit_module_table_at(table, i);
         g_autoptr(DavitReport) said = davit_report_new();

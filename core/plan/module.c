@@ -66,7 +66,8 @@ static DavitModule *modules_new(size_t n)
 }
 
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
-                                         const GArray *quants, const davit_config *config)
+                                         const GArray *quants, const davit_config *config,
+                                         const DavitQuantConfig *quant_config)
 {
     DavitModuleTable *table = g_new0(DavitModuleTable, 1);
     const size_t n = davit_checkpoint_n_tensors(checkpoint);
@@ -77,7 +78,7 @@ DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
     for (size_t t = 0; t < n; t++)
         add_tensor(table, t, quants);
     table->state = g_new0(DavitModuleState, MAX(table->n_modules, 1));
-    table->claims = davit_claims_new(checkpoint, quants, config);
+    table->claims = davit_claims_new(checkpoint, quants, config, quant_config);
     return table;
 }
 

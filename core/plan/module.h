@@ -9,12 +9,13 @@
 #define DAVIT_PLAN_MODULE_H
 
 #include "plan/draft.h"
+#include "plan/quant_config.h"
 
-/* @quants, @config (may be NULL) and @checkpoint are borrowed until free.
+/* All arguments are borrowed until free; @config and @quant_config may be NULL.
  * Returns: (owned) */
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
-                                         const GArray *quants,
-                                         const davit_config *config);
+                                         const GArray *quants, const davit_config *config,
+                                         const DavitQuantConfig *quant_config);
 void davit_module_table_free(DavitModuleTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitModuleTable, davit_module_table_free)
 

@@ -177,8 +177,11 @@ static void make_slots(DavitDraft *draft)
     DavitPlan *plan = draft->plan;
     const bool gguf = davit_settings_is_gguf(plan->settings);
     g_autoptr(GArray) table = davit_table_read(plan->arch_iface, gguf, draft->report);
-    g_autoptr(DavitModuleTable) modules =
-        davit_module_table_new(plan->checkpoint, draft->tools->quants, plan->config);
+    g_autoptr(DavitQuantConfig) quant_config =
+        davit_quant_config_new(plan->settings, plan->checkpoint,
+                               draft->options->quant_allow, draft->report);
+    g_autoptr(DavitModuleTable) modules = davit_module_table_new(
+        plan->checkpoint, draft->tools->quants, plan->config, quant_config);
     g_autofree uint8_t *consumed =
         g_new0(uint8_t, davit_checkpoint_n_tensors(plan->checkpoint) + 1);
     GArray *slots = g_array_new(FALSE, TRUE, sizeof(DavitSlot));

@@ -199,6 +199,7 @@ typedef struct DavitPlanOptions {
     uint64_t memory_bytes;  /* budget of the host for weights, 0 = none */
     unsigned tp, rank;      /* tensor parallel: so many ranks (0 and 1 = none), this one */
     bool keep_refused;      /* hand out the plan even if an error blocks it */
+    uint32_t quant_allow; /* DAVIT_QUANT_ALLOW_ bits */
 } DavitPlanOptions;
 
 /* A rule that left stored tensors out. */

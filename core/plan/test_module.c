@@ -11,7 +11,7 @@ static const char *const any_config =
 static char *modules_text(TestModel *m)
 {
     g_autoptr(DavitModuleTable) table =
-        davit_module_table_new(m->checkpoint, m->tools.quants, NULL);
+        davit_module_table_new(m->checkpoint, m->tools.quants, NULL, NULL);
     GString *text = g_string_new(NULL);
 
     for (size_t i = 0; i < davit_module_table_count(table); i++) {

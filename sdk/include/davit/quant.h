@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "quant", interface 0.1: what stored bytes mean.
+ * Kind "quant", interface 0.3: what stored bytes mean.
  *
  * A quant plugin recognises the tensors of one module ("model.layers.0.mlp.up_proj"), checks
  * them and decodes tiles. It knows no kernel and no file; kernels name the stored layouts
@@ -31,15 +31,54 @@ typedef struct davit_quant_part_in {
     uint32_t reserved;
 } davit_quant_part_in;
 
+/* What the configuration says of one module, all spellings and ignore lists resolved by the
+ * host. It is advice: the tensors decide, and a contradiction is refused by name. Texts are
+ * lower case and live as long as the plan; NULL = not stated. */
+typedef struct davit_quant_settings {
+    uint64_t struct_size;    /* DAVIT_END(davit_quant_settings, ambiguous) */
+    const char *source;      /* where it stands: "config.json: quantization_config" */
+    const char *method;      /* "gptq" "awq" "fp8" "compressed-tensors" "modelopt" ... */
+    const char *format;      /* checkpoint_format, AWQ's version, CT's format, quant_algo */
+    const char *type;        /* "int" or "float" */
+    const char *strategy;    /* "tensor" "channel" "group" "block" "tensor_group" */
+    const char *scale_fmt;   /* "ue8m0" */
+    const char *activations; /* "static" or "dynamic" */
+    const char *producer;    /* version of the tool that wrote the files, "0.13.0" */
+    int64_t bits;            /* 0 = not stated, as for the next three */
+    int64_t group;           /* inputs that share a scale; -1 = whole row */
+    int64_t block_rows;
+    int64_t block_cols;
+    int32_t symmetric;       /* 1, 0; -1 = not stated, as for the next two */
+    int32_t act_order;
+    int32_t quantized;       /* 1 = a target, 0 = in an ignore list */
+    uint32_t allow;          /* DAVIT_QUANT_ALLOW_ bits: what the user asked for */
+    const char *status;      /* "compressed", "frozen", "dense" */
+    uint64_t ambiguous;      /* 1 = two groups of the configuration fit the module equally */
+} davit_quant_settings;
+
+#define DAVIT_QUANT_ALLOW_SCALE_DTYPE 1u /* one-number scales may be BF16 or F16 */
+#define DAVIT_QUANT_ALLOW_FP8_AS_U8   2u /* FP8 codes may be declared U8 or I8 */
+#define DAVIT_QUANT_ALLOW_ZEROS_V1    4u /* GPTQ zeros are of this kind, whatever is stated */
+#define DAVIT_QUANT_ALLOW_ZEROS_V2    8u
+#define DAVIT_QUANT_ALLOW_PADDED_GRID 16u /* FP8 block scales may have more rows or columns */
+
 /* The tensors of a module, sorted by suffix. */
 typedef struct davit_quant_module {
     uint64_t struct_size;
     const char *name; /* module name as stored; NULL in claim */
     const davit_quant_part_in *const *parts;
     uint64_t n_parts;
-    const davit_config *config;  /* quantisation settings; may be NULL (bare file) */
+    const davit_config *config;  /* settings of the architecture; may be NULL (bare file) */
     uint64_t want_rank;          /* 2 = matrix, 3 = stacked experts, 1 = vector, 0 = any */
+    const davit_quant_settings *settings; /* NULL = no quantisation block, and in claim */
+    /* Stored bytes of parts[@part], for small companions that decide the shape (at most
+     * DAVIT_QUANT_PEEK bytes); costs a read, so only where headers do not suffice. NULL if
+     * it is larger or cannot be read. (borrowed) the call. NULL in claim. */
+    const uint8_t *(*peek)(void *peek_ctx, uint64_t part, uint64_t *out_bytes);
+    void *peek_ctx;
 } davit_quant_module;
+
+#define DAVIT_QUANT_PEEK 1048576
 
 /* Stored part of a checked module. */
 typedef struct davit_quant_part {
@@ -151,6 +190,8 @@ typedef struct davit_quant_out {
     uint32_t divide;     /* 1 = divide by factor */
 } davit_quant_out;
 
+#define DAVIT_QUANT_OTHER 1 /* answer of check: not this plugin's layout after all */
+
 typedef struct davit_quant_iface {
     uint64_t struct_size; /* DAVIT_END(davit_quant_iface, decode) */
 
@@ -159,13 +200,16 @@ typedef struct davit_quant_iface {
     int32_t (*claim)(void *self, const davit_quant_module *signature, davit_verdict *out,
                      const davit_sink *sink);
 
-    /* Check one module from headers; fill *out. Errors: DAVIT_E_CORRUPT, _MISMATCH,
-     * _UNSUPPORTED with records naming tensor, found and expected. Required. [any thread] */
+    /* Check one module from headers; fill *out. Returns DAVIT_QUANT_OTHER without a record
+     * when the shapes show another layout of the same signature: the next plugin that
+     * accepted it is asked. Errors: DAVIT_E_CORRUPT, _MISMATCH, _UNSUPPORTED with records
+     * naming tensor, found and expected. Required. [any thread] */
     int32_t (*check)(void *self, const davit_quant_module *module, davit_quant_desc *out,
                      const davit_sink *sink);
 
-    /* Check payload values (scales finite ...) of rows [tile]. NULL = nothing to check.
-     * [any thread] */
+    /* Check payload values (scales finite ...) of rows [tile]. Cheap where it can be: a tile
+     * of no rows (n_rows 0) asks for the companions that all rows share. NULL = nothing to
+     * check. [any thread] */
     int32_t (*verify)(void *self, const davit_quant_tile *tile, const davit_sink *sink);
 
     /* Decode a tile. Pure; the same bits on every machine. Required for F32.

@@ -112,6 +112,17 @@ extern "C" {
     X(319, TOKENIZER_INVALID, "tokenizer-invalid", "tokenizer file contradicts itself")   \
     X(320, LFS_POINTER, "lfs-pointer", "Git LFS pointer instead of the file")             \
     X(321, EMPTY_FILE, "empty-file", "file has no bytes")                                 \
+    X(322, QUANT_SCALE_ARITY, "quant-scale-arity", "a scale has a wrong number of elements")\
+    X(323, QUANT_SCALE_VALUE, "quant-scale-value", "a scale has a value it cannot have")  \
+    X(324, QUANT_WEIGHT_NAN, "quant-weight-nan", "a quantised weight holds NaN or infinity")\
+    X(325, QUANT_INDEX_RANGE, "quant-index-range", "a group index is out of range")       \
+    X(326, QUANT_ZERO_CONVENTION, "quant-zero-convention", "zeros contradict the config") \
+    X(327, QUANT_DTYPE, "quant-dtype", "dtype not in the layout's list")                  \
+    X(328, QUANT_ORPHAN, "quant-tensor-orphan", "a companion that the layout has not")    \
+    X(329, QUANT_CONFIG_CONFLICT, "quant-config-conflict", "config against config or tensors")\
+    X(330, QUANT_CONFIG_MISSING, "quant-config-missing", "tensors alone leave a choice open")\
+    X(331, QUANT_CONFIG_VALUE, "quant-config-value", "a quantisation setting is invalid") \
+    X(332, QUANT_TARGET_AMBIGUOUS, "quant-target-ambiguous", "two groups fit one module") \
     X(401, FORWARD_ABSENT, "forward-absent", "weight map known, no forward in this build")\
     X(402, QUANT_PARAMS, "quant-params", "parameters of a quantised layout do not fit")   \
     X(403, PRETOKENIZER_UNKNOWN, "pretokenizer-unknown", "pre-tokenizer shape unknown")   \
@@ -124,6 +135,7 @@ extern "C" {
     X(410, TOKENIZER_UNSUPPORTED, "tokenizer-unsupported", "tokenizer stage is not known")\
     X(411, CONTEXT_EXCEEDED, "context-exceeded", "prompt is longer than the context")     \
     X(412, FLAG_UNSUPPORTED, "flag-unsupported", "flag value understood, not supported")  \
+    X(413, QUANT_LAYOUT, "quant-layout", "a variant of a known quantised layout, not read")\
     X(501, AMBIGUOUS, "ambiguous", "several candidates and no rule between them")         \
     X(502, ALL_DECLINED, "all-declined", "no component recognises the input")             \
     X(503, NO_PLUGINS, "no-plugins", "no plugin of the needed kind was found")            \
@@ -142,6 +154,12 @@ extern "C" {
     X(706, SOURCE_CHOSEN, "source-chosen", "one of several sources was chosen")           \
     X(707, GENERATION_DEFAULTS, "generation-defaults", "model asks for other sampling")   \
     X(708, USER_DECISION, "user-decision", "a flag of the user changed what is loaded")   \
+    X(714, QUANT_IGNORE_INCOMPLETE, "quant-ignore-incomplete", "plain, though not left out")\
+    X(715, QUANT_SCALE_FORMAT, "quant-scale-format", "scales are not in the stated format")\
+    X(716, QUANT_ZERO_WRAP, "quant-zero-wrap", "a stored zero point wraps round to 0")    \
+    X(717, QUANT_PADDING, "quant-padding", "padding bits or columns are not zero")        \
+    X(718, QUANT_KV_SCALE, "quant-kv-scale", "scales of the KV cache, and what is done")  \
+    X(719, QUANT_FAKE, "quant-fake", "scales beside plain weights; not applied")          \
     X(801, USAGE, "usage", "the command line or a call is wrong")                         \
     X(802, NOT_BUILT, "not-built", "a documented part that this version does not have")
 

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading quantisation settings. Facts: the configs of transformers, AutoAWQ, AutoGPTQ,
+ * GPTQModel, compressed-tensors, ModelOpt. Matching of names is in quant_names.c. */
+#include "plan/quant_config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "config/tree.h"
+#include "plan/quant_config_private.h"
+
+#define MAX_PATTERNS 65536 /* entries of one list; real ones have one per module */
+
+static const char block_name[] = "config.json: quantization_config";
+
+/* ---- findings ---- */
+
+static void add_finding(DavitReport *report, uint32_t code, int32_t status,
+                        const char *subject, const char *expected, const char *found,
+                        const char *message)
+{
+    davit_report_add(report, &(DavitFinding){.code = code,
+                                             .status = status,
+                                             .stage = "config",
+                                             .subject = subject,
+                                             .expected = expected,
+                                             .found = found,
+                                             .message = message});
+}
+
+void davit_quant_value_fault(DavitQuantConfig *q, const char *key, const char *expected,
+                             const json_t *found, DavitReport *report)
+{
+    g_autofree char *text = davit_tree_text(found);
+
+    add_finding(report, DAVIT_R_QUANT_CONFIG_VALUE, DAVIT_E_CORRUPT,
+                davit_report_text(report, "%s: %s", q->base.source, key), expected, text,
+                "a quantisation setting has a value that it cannot have");
+}
+
+void davit_quant_unsupported(DavitQuantConfig *q, const char *key, const char *found,
+                             const char *message, DavitReport *report)
+{
+    add_finding(report, DAVIT_R_QUANT_LAYOUT, DAVIT_E_UNSUPPORTED,
+                davit_report_text(report, "%s: %s", q->base.source, key), NULL, found,
+                message);
+}
+
+/* ---- values ---- */
+
+const char *davit_quant_text(DavitQuantConfig *q, const json_t *object, const char *key,
+                             DavitReport *report)
+{
+    const json_t *value = json_object_get(object, key);
+    g_autofree char *lower = NULL;
+
+    if (!value || json_is_null(value))
+        return NULL;
+    if (!json_is_string(value)) {
+        davit_quant_value_fault(q, key, "a string", value, report);
+        return NULL;
+    }
+    lower = g_ascii_strdown(json_string_value(value), -1);
+    return g_string_chunk_insert_const(q->texts, lower);
+}
+
+/* 0 = not stated. @least: lowest value besides 0. */
+int64_t davit_quant_number(DavitQuantConfig *q, const json_t *object, const char *key,
+                           int64_t least, DavitReport *report)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value || json_is_null(value))
+        return 0;
+    if (json_is_integer(value) && json_integer_value(value) >= least &&
+        json_integer_value(value) != 0 && json_integer_value(value) <= INT32_MAX)
+        return json_integer_value(value);
+    davit_quant_value_fault(
+        q, key, least < 0 ? "-1, or a number above 0" : "a number above 0", value, report);
+    return 0;
+}
+
+int32_t davit_quant_flag(DavitQuantConfig *q, const json_t *object, const char *key,
+                         DavitReport *report)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value || json_is_null(value))
+        return -1;
+    if (json_is_boolean(value))
+        return json_is_true(value);
+    davit_quant_value_fault(q, key, "true or false", value, report);
+    return -1;
+}
+
+static void read_block_size(DavitQuantConfig *q, const json_t *block, DavitReport *report)
+{
+    const json_t *size = json_object_get(block, "weight_block_size");
+    const json_t *rows = json_array_get(size, 0), *cols = json_array_get(size, 1);
+
+    if (!size || json_is_null(size))
+        return;
+    if (json_array_size(size) != 2 || !json_is_integer(rows) || !json_is_integer(cols) ||
+        json_integer_value(rows) <= 0 || json_integer_value(cols) <= 0) {
+        davit_quant_value_fault(q, "weight_block_size", "two numbers above 0", size,
+                                report);
+        return;
+    }
+    q->base.block_rows = json_integer_value(rows);
+    q->base.block_cols = json_integer_value(cols);
+}
+
+/* ---- method ---- */
+
+/* Method by the writer's spelling; NULL stays NULL. */
+static const char *method_name(const char *stated)
+{
+    static const char *const other[][2] = {
+        {"compressed_tensors", "compressed-tensors"}, {"modelopt_fp4", "modelopt"},
+        {"modelopt_mixed", "modelopt"},               {"marlin", "gptq"},
+        {"gptq_marlin", "gptq"},                      {"awq_marlin", "awq"},
+    };
+
+    for (size_t i = 0; stated && i < G_N_ELEMENTS(other); i++) {
+        if (strcmp(stated, other[i][0]) == 0)
+            return other[i][1];
+    }
+    return stated;
+}
+
+static const char *find_method(DavitQuantConfig *q, const json_t *block,
+                               const json_t *producer, const char *file,
+                               DavitReport *report)
+{
+    const char *stated = davit_quant_text(q, block, "quant_method", report);
+    const char *name = json_string_value(json_object_get(producer, "name"));
+
+    if (!stated && name && strcmp(name, "modelopt") == 0)
+        stated = "modelopt";
+    if (!stated && strcmp(file, "quantize_config.json") == 0)
+        stated = "gptq";
+    if (!stated && strcmp(file, "quant_config.json") == 0)
+        stated = json_object_get(block, "w_bit") ? "awq" : "gptq";
+    return method_name(stated);
+}
+
+static const char *either_text(DavitQuantConfig *q, const json_t *block, const char *first,
+                               const char *second, DavitReport *report)
+{
+    const char *text = davit_quant_text(q, block, first, report);
+
+    return text || !second ? text : davit_quant_text(q, block, second, report);
+}
+
+static bool is_method(const DavitQuantConfig *q, const char *method)
+{
+    return g_strcmp0(q->base.method, method) == 0;
+}
+
+/* ---- lists ---- */
+
+void davit_quant_add_pattern(DavitQuantConfig *q, DavitNameDialect dialect,
+                             const json_t *entry, const char *key, GArray *out,
+                             size_t group, DavitReport *report)
+{
+    DavitQuantPattern p = {.group = group};
+
+    if (!json_is_string(entry) || out->len >= MAX_PATTERNS) {
+        davit_quant_value_fault(q, key, "module names", entry, report);
+        return;
+    }
+    p.pattern = davit_name_pattern_new(dialect, json_string_value(entry), key, report);
+    if (p.pattern)
+        g_array_append_val(out, p);
+}
+
+static void read_ignore(DavitQuantConfig *q, const json_t *block, const char *key,
+                        DavitNameDialect dialect, DavitReport *report)
+{
+    const json_t *list = json_object_get(block, key);
+
+    if (!list || json_is_null(list))
+        return;
+    if (json_is_string(list))
+        davit_quant_add_pattern(q, dialect, list, key, q->ignore, 0, report);
+    else if (!json_is_array(list))
+        davit_quant_value_fault(q, key, "a list of module names", list, report);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        davit_quant_add_pattern(q, dialect, json_array_get(list, i), key, q->ignore, 0,
+                                report);
+}
+
+static void read_ignores(DavitQuantConfig *q, const json_t *block, DavitReport *report)
+{
+    const DavitNameDialect by_method =
+        is_method(q, "awq") ? DAVIT_NAMES_SUBSTRING : DAVIT_NAMES_TRANSFORMERS;
+
+    read_ignore(q, block, "modules_to_not_convert", by_method, report);
+    read_ignore(q, block, "llm_int8_skip_modules", DAVIT_NAMES_SUBSTRING, report);
+    read_ignore(q, block, "ignored_layers", DAVIT_NAMES_EXACT, report);
+    read_ignore(q, block, "exclude_modules", DAVIT_NAMES_WILDCARD, report);
+    read_ignore(q, block, "ignore",
+                is_method(q, "modelopt") ? DAVIT_NAMES_WILDCARD : DAVIT_NAMES_CT, report);
+}
+
+/* ---- one source ---- */
+
+/* Everything that one block says, into @q. */
+static void read_block(DavitQuantConfig *q, const json_t *whole, const char *file,
+                       DavitReport *report)
+{
+    const json_t *inner = json_object_get(whole, "quantization");
+    const json_t *block = json_is_object(inner) ? inner : whole;
+    const json_t *producer = json_object_get(whole, "producer");
+    const char *version = json_string_value(json_object_get(producer, "version"));
+
+    q->base.method = find_method(q, block, producer, file, report);
+    q->base.format = either_text(q, block, "checkpoint_format", "format", report);
+    if (is_method(q, "modelopt"))
+        q->base.format = either_text(q, block, "quant_algo", NULL, report);
+    else if (is_method(q, "awq"))
+        q->base.format = either_text(q, block, "version", NULL, report);
+    else
+        q->base.producer = either_text(q, block, "version", NULL, report);
+    if (version)
+        q->base.producer = g_string_chunk_insert_const(q->texts, version);
+    q->base.scale_fmt = davit_quant_text(q, block, "scale_fmt", report);
+    q->base.activations = davit_quant_text(q, block, "activation_scheme", report);
+    q->base.bits = davit_quant_number(q, block, "bits", 1, report);
+    if (!q->base.bits)
+        q->base.bits = davit_quant_number(q, block, "w_bit", 1, report);
+    q->base.group = davit_quant_number(q, block, "group_size", -1, report);
+    if (!q->base.group)
+        q->base.group = davit_quant_number(q, block, "q_group_size", -1, report);
+    q->base.symmetric = davit_quant_flag(q, block, "sym", report);
+    q->base.act_order = davit_quant_flag(q, block, "desc_act", report);
+    q->base.status = davit_quant_text(q, block, "quantization_status", report);
+    read_block_size(q, block, report);
+    read_ignores(q, block, report);
+    davit_quant_read_groups(q, block, report);
+}
+
+static DavitQuantConfig *config_new(const char *source)
+{
+    DavitQuantConfig *q = g_new0(DavitQuantConfig, 1);
+
+    q->texts = g_string_chunk_new(256);
+    q->ignore = davit_quant_patterns_new();
+    q->targets = davit_quant_patterns_new();
+    q->groups = g_array_new(FALSE, TRUE, sizeof(davit_quant_settings));
+    q->base = (davit_quant_settings){.struct_size = DAVIT_END(davit_quant_settings, ambiguous),
+                                     .source = g_string_chunk_insert(q->texts, source),
+                                     .symmetric = -1,
+                                     .act_order = -1,
+                                     .quantized = -1};
+    return q;
+}
+
+void davit_quant_config_free(DavitQuantConfig *config)
+{
+    if (!config)
+        return;
+    g_array_unref(config->ignore);
+    g_array_unref(config->targets);
+    g_array_unref(config->groups);
+    g_string_chunk_free(config->texts);
+    g_free(config);
+}
+
+/* ---- several sources ---- */
+
+static void conflict(const DavitQuantConfig *a, const DavitQuantConfig *b, const char *what,
+                     const char *x, const char *y, DavitReport *report)
+{
+    add_finding(report, DAVIT_R_QUANT_CONFIG_CONFLICT, DAVIT_E_MISMATCH, what,
+                davit_report_text(report, "%s in %s", x, a->base.source),
+                davit_report_text(report, "%s in %s", y, b->base.source),
+                "two files contradict each other about the quantisation");
+}
+
+static void compare_texts(const DavitQuantConfig *a, const DavitQuantConfig *b,
+                          const char *what, const char *x, const char *y,
+                          DavitReport *report)
+{
+    if (x && y && strcmp(x, y) != 0)
+        conflict(a, b, what, x, y, report);
+}
+
+static void compare_numbers(const DavitQuantConfig *a, const DavitQuantConfig *b,
+                            const char *what, int64_t x, int64_t y, DavitReport *report)
+{
+    if (x && y && x != y)
+        conflict(a, b, what, davit_report_text(report, "%" PRId64, x),
+                 davit_report_text(report, "%" PRId64, y), report);
+}
+
+/* @other states the same facts again: check them, take what @q lacks. */
+static void merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *report)
+{
+    const davit_quant_settings *b = &other->base;
+    davit_quant_settings *a = &q->base;
+
+    compare_texts(q, other, "quant_method", a->method, b->method, report);
+    compare_texts(q, other, "format", a->format, b->format, report);
+    compare_numbers(q, other, "bits", a->bits, b->bits, report);
+    compare_numbers(q, other, "group_size", a->group, b->group, report);
+    if (!a->format && b->format)
+        a->format = g_string_chunk_insert_const(q->texts, b->format);
+    a->bits = a->bits ? a->bits : b->bits;
+    a->group = a->group ? a->group : b->group;
+    a->symmetric = a->symmetric >= 0 ? a->symmetric : b->symmetric;
+    a->act_order = a->act_order >= 0 ? a->act_order : b->act_order;
+    if (q->ignore->len == 0) { /* the other file's list, which nobody repeats */
+        GArray *none = q->ignore;
+
+        q->ignore = other->ignore;
+        other->ignore = none;
+    }
+}
+
+static DavitQuantConfig *add_source(DavitQuantConfig *q, const json_t *whole,
+                                    const char *file, const char *source,
+                                    DavitReport *report)
+{
+    DavitQuantConfig *other = config_new(source);
+
+    read_block(other, whole, file, report);
+    if (!q)
+        return other;
+    merge(q, other, report);
+    davit_quant_config_free(other);
+    return q;
+}
+
+DavitQuantConfig *davit_quant_config_parse(const json_t *block, const json_t *file,
+                                           const char *file_name, DavitReport *report)
+{
+    DavitQuantConfig *q = NULL;
+
+    if (json_is_object(block))
+        q = add_source(q, block, "config.json", block_name, report);
+    if (json_is_object(file))
+        q = add_source(q, file, file_name, file_name, report);
+    return q;
+}
+
+static const char *const file_names[] = {"hf_quant_config.json", "quantize_config.json",
+                                         "quant_config.json"};
+
+DavitQuantConfig *davit_quant_config_new(const DavitSettings *settings,
+                                         const DavitCheckpoint *checkpoint, uint32_t allow,
+                                         DavitReport *report)
+{
+    const json_t *block = settings && !davit_settings_is_gguf(settings)
+                              ? davit_settings_quantization(settings)
+                              : NULL;
+    DavitQuantConfig *q = davit_quant_config_parse(block, NULL, NULL, report);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(file_names); i++) {
+        g_autoptr(GBytes) bytes = NULL;
+        json_t *tree;
+        gsize len;
+        const char *text;
+
+        if (davit_checkpoint_sibling(checkpoint, file_names[i], DAVIT_TREE_MAX_BYTES,
+                                     &bytes, report) != DAVIT_OK ||
+            !bytes)
+            continue;
+        text = g_bytes_get_data(bytes, &len);
+        tree = davit_tree_parse(text, len, file_names[i], report);
+        if (!tree)
+            continue;
+        q = add_source(q, tree, file_names[i], file_names[i], report);
+        json_decref(tree);
+    }
+    if (q)
+        q->base.allow = allow;
+    return q;
+}
