@@ -28,6 +28,13 @@ static const struct {
     {"SCB", "weight"},
     {"input_scale", "weight|weight_packed|qweight"},
     {"input_global_scale", "weight|weight_packed"},
+    {"input_zero_point", "weight|weight_packed"},
+    {"activation_scale", "weight"},
+    {"_activation_scale", "weight"},
+    {"output_scale", "weight|weight_packed|qweight"},
+    {"k_scale", "weight|weight_packed|qweight"},
+    {"v_scale", "weight|weight_packed|qweight"},
+    {"pre_quant_scale", "weight"},
     {"q_scale", "q_weight"},
     {"q_scale_max", "q_weight"},
     {"q_groups", "q_weight"},
@@ -96,6 +103,7 @@ static size_t joined_len(const char *tensor, const DavitCheckpoint *checkpoint)
     } pairs[] = {{"_blocks", "_scales"},
                  {"_scales", "_blocks"},
                  {"_scale_inv", ""},
+                 {"_scales_inv", ""},
                  {"_scale", ""}};
     const size_t len = strlen(tensor);
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * AWQ of AutoAWQ, 4 bits: GEMM (packed along the outputs in an interleaved order) and GEMV
+ * (packed along the inputs in natural order).
+ *   W[o][k] = (q[k][o] - z[k / g][o]) * scales[k / g][o]
+ * Zeros are stored as they are, not less one as in GPTQ. README.md has params and parts. */
+#include <string.h>
+
+#include <davit/help/bytes.h>
+#include <davit/help/quant.h>
+
+#define SCALES "f16/1|bf16/1|f32/1"
+
+enum { GROUP, SCALE_TYPE, GEMV, N_OUT, ZERO_WORDS }; /* params */
+
+static int32_t awq_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
+                         const davit_sink *sink)
+{
+    (void)self;
+    (void)sink;
+    if (!davit_q_has(signature, "qweight", "i32/1") ||
+        !davit_q_has(signature, "scales", SCALES) || davit_q_has(signature, "g_idx", NULL))
+        return davit_decline(out);
+    return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
+}
+
+/* Words of zeros per row of GEMV: padded, so that the kernel reads whole vectors. */
+static uint64_t gemv_words(uint64_t k, uint64_t group)
+{
+    const uint64_t unit = group >= 128 ? 1 : group == 64 ? 2 : 4;
+    const uint64_t n = ((k - 1) / group + 8) / 8;
+
+    return (n + unit - 1) / unit * unit;
+}
+
+static int read_group(davit_q_check *c, uint64_t n_groups)
+{
+    const davit_quant_settings *set = davit_q_settings(c->module);
+    const uint64_t k = c->desc->n_cols;
+
+    if (n_groups == 0 || k % n_groups)
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, NULL,
+                            "groups that divide the inputs", "others",
+                            "AWQ's groups are all of one size");
+    davit_q_agree(c, "group_size", set->group > 0 ? set->group : 0, (int64_t)(k / n_groups));
+    davit_q_agree(c, "bits", set->bits, 4);
+    c->desc->params[GROUP] = k / n_groups;
+    return c->status == 0;
+}
+
+static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_tensor_info *s,
+                     const davit_tensor_info *z)
+{
+    davit_quant_desc *d = c->desc;
+    const uint32_t type = (uint32_t)davit_q_scale_type(s->dtype);
+    const uint64_t size = davit_q_scale_bytes(type);
+
+    d->params[SCALE_TYPE] = type;
+    d->params[N_OUT] = d->n_rows;
+    d->col_unit = d->params[GROUP];
+    if (d->params[GEMV]) {
+        davit_q_part(c, "weight", w, d->n_cols / 2, 1, 0, DAVIT_PART_ROWS);
+        davit_q_part(c, "scale", s, s->shape[1] * size, 1, 0, DAVIT_PART_ROWS);
+        davit_q_part(c, "zero", z, z->shape[1] * 4, 1, 0, DAVIT_PART_ROWS);
+    } else {
+        d->row_unit = 8;
+        davit_q_part(c, "weight", w, 4, 8, 0, DAVIT_PART_ACROSS);
+        davit_q_part(c, "scale", s, size, 1, 0, DAVIT_PART_ACROSS);
+        davit_q_part(c, "zero", z, 4, 8, 0, DAVIT_PART_ACROSS);
+    }
+    d->codes = (davit_quant_codes){.group = d->params[GROUP] < d->n_cols ? d->params[GROUP] : 0,
+                                   .bits = 4,
+                                   .scale_type = type,
+                                   .zero_type = DAVIT_ZERO_U4};
+}
+
+static void check_gemm(davit_q_check *c, const davit_tensor_info *w,
+                       const davit_tensor_info *s, const davit_tensor_info *z)
+{
+    const uint64_t zeros[] = {s->shape[0], w->shape[1]};
+
+    c->desc->layout = "awq_gemm/1";
+    c->desc->n_rows = s->shape[1];
+    c->desc->n_cols = w->shape[0];
+    if (read_group(c, s->shape[0]) && davit_q_shape(c, z, 2, zeros))
+        describe(c, w, s, z);
+}
+
+static void check_gemv(davit_q_check *c, const davit_tensor_info *w,
+                       const davit_tensor_info *s, const davit_tensor_info *z)
+{
+    const davit_quant_settings *set = davit_q_settings(c->module);
+    const uint64_t k = w->shape[1] * 8;
+    const uint64_t group = set->group > 0 ? (uint64_t)set->group : set->group ? k : 0;
+    uint64_t shape[2] = {w->shape[0], 0};
+
+    c->desc->layout = "awq_gemv/1";
+    c->desc->n_rows = w->shape[0];
+    c->desc->n_cols = k;
+    c->desc->params[GEMV] = 1;
+    if (group == 0) {
+        davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_CONFIG_MISSING, s->name, "group_size",
+                     "not stated", "padded scales do not tell the group size");
+        return;
+    }
+    if (!read_group(c, (k - 1) / group + 1))
+        return;
+    shape[1] = c->desc->params[ZERO_WORDS] = gemv_words(k, group);
+    if (!davit_q_shape(c, z, 2, shape))
+        return;
+    shape[1] *= 8;
+    if (davit_q_shape(c, s, 2, shape))
+        describe(c, w, s, z);
+}
+
+static int32_t awq_check(void *self, const davit_quant_module *module, davit_quant_desc *out,
+                         const davit_sink *sink)
+{
+    const davit_tensor_info *w, *s, *z;
+    davit_q_check c;
+    (void)self;
+
+    davit_q_begin(&c, module, "awq/1", out, sink);
+    out->layout = "awq_gemm/1";
+    w = davit_q_need(&c, "qweight", "i32/1");
+    s = davit_q_need(&c, "scales", SCALES);
+    if (!w || !s || w->rank != 2 || s->rank != 2 || !w->shape[0] || !w->shape[1] ||
+        (w->shape[1] * 8 != s->shape[1] && w->shape[0] != s->shape[0]))
+        return c.status ? c.status : DAVIT_QUANT_OTHER;
+    z = davit_q_need(&c, "qzeros", "i32/1");
+    if (z && w->shape[1] * 8 == s->shape[1])
+        check_gemm(&c, w, s, z);
+    else if (z)
+        check_gemv(&c, w, s, z);
+    return davit_q_end(&c);
+}
+
+/* ---- tiles ---- */
+
+/* Nibble of logical column j of eight: the words hold columns 0 2 4 6 1 3 5 7. */
+static uint8_t gemm_nibble(const uint8_t *line, uint64_t row)
+{
+    static const uint8_t nibble[] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+    return (uint8_t)(davit_bytes_u32le(line + row / 8 * 4) >> 4 * nibble[row % 8] & 15);
+}
+
+static void gemm_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                       uint8_t *out)
+{
+    const uint64_t line = t->desc->n_rows / 2;
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = gemm_nibble(t->parts[0].ptr + (col + i) * line, row);
+}
+
+static float gemm_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)t->desc->params[SCALE_TYPE],
+                         group * t->desc->n_rows + row);
+}
+
+static float gemm_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    return gemm_nibble(t->parts[2].ptr + group * (t->desc->n_rows / 2), row);
+}
+
+static void gemv_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                       uint8_t *out)
+{
+    const uint8_t *p = t->parts[0].ptr + row * (t->desc->n_cols / 2);
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(p[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+}
+
+static float gemv_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)t->desc->params[SCALE_TYPE],
+                         row * t->desc->params[ZERO_WORDS] * 8 + group);
+}
+
+static float gemv_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    const uint8_t *p = t->parts[2].ptr + (row * t->desc->params[ZERO_WORDS]) * 4;
+
+    return (float)(p[group / 2] >> 4 * (group % 2) & 15);
+}
+
+static davit_q_view view_of(const davit_quant_desc *d)
+{
+    if (d->params[GEMV])
+        return (davit_q_view){gemv_codes, gemv_scale, gemv_zero, NULL, NULL, d->params[GROUP]};
+    return (davit_q_view){gemm_codes, gemm_scale, gemm_zero, NULL, NULL, d->params[GROUP]};
+}
+
+static int32_t awq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
+{
+    const davit_q_view view = view_of(tile->desc);
+    (void)self;
+
+    return davit_q_verify(&view, tile, sink);
+}
+
+static void awq_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
+{
+    const davit_q_view view = view_of(tile->desc);
+    (void)self;
+
+    davit_q_decode(&view, tile, out);
+}
+
+static const davit_quant_iface awq_quant = {
+    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .claim = awq_claim,
+    .check = awq_check,
+    .verify = awq_verify,
+    .decode = awq_decode,
+};
+
+DAVIT_COMPONENT(awq, DAVIT_KIND_QUANT, "org.davit.quant.awq", "layout=awq_gemm|awq_gemv",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &awq_quant);
+
+DAVIT_PLUGIN("org.davit.quant.awq", "AWQ", "davit", "0.1.0", "Apache-2.0", &awq);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * pack-quantized: whole numbers of 1 to 8 bits, least significant first, row by row, stored
+ * with an offset of half their range.
+ *   w = (code - 2^(bits-1)) * scale, or (code - zero) * scale
+ * Widths that do not divide 32 are packed densely from version 0.17 on, and padded to words
+ * before. README.md has params and parts. */
+#include <stdio.h>
+#include <string.h>
+
+#include <davit/help/bytes.h>
+
+#include "ct.h"
+
+enum { BITS, GROUP, SCALE_TYPE, ZEROS, ORDERED, PADDED, WORDS, N_GROUPS }; /* params */
+
+int ct_pack_is(const davit_quant_module *m)
+{
+    return davit_q_has(m, "weight_packed", "i32/1") && davit_q_has(m, "weight_scale", CT_SCALES);
+}
+
+/* (out, in) of the unpacked weight. */
+static int read_size(davit_q_check *c, uint64_t *out_n, uint64_t *out_k)
+{
+    const davit_tensor_info *t = davit_q_need(c, "weight_shape", "i64/1|i32/1");
+    const uint64_t two = 2;
+    uint64_t n_bytes = 0;
+    const uint8_t *p;
+    int wide;
+
+    if (!t || !davit_q_shape(c, t, 1, &two))
+        return 0;
+    wide = strcmp(t->dtype, "i64/1") == 0;
+    p = davit_q_peek(c, "weight_shape", &n_bytes);
+    if (!p || n_bytes != (wide ? 16u : 8u))
+        return davit_q_fail(c, DAVIT_E_IO, DAVIT_R_IO_FAILED, t->name, NULL, NULL,
+                            "the shape of the weight could not be read");
+    *out_n = wide ? davit_bytes_u64le(p) : davit_bytes_u32le(p);
+    *out_k = wide ? davit_bytes_u64le(p + 8) : davit_bytes_u32le(p + 4);
+    if (*out_n && *out_k && *out_n < 1ull << 40 && *out_k < 1ull << 40)
+        return 1;
+    return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_SHAPE_MISMATCH, t->name,
+                        "two sizes above 0", "others", "the stored shape cannot be");
+}
+
+/* Is @version before 0.17, when odd widths were padded? -1 = cannot be told. */
+static int is_old(const char *version)
+{
+    unsigned major, minor;
+
+    if (!version || sscanf(version, "%u.%u", &major, &minor) != 2)
+        return -1;
+    return major == 0 && minor < 17;
+}
+
+static uint64_t dense_words(uint64_t k, uint64_t bits)
+{
+    return (k * bits + 31) / 32;
+}
+
+static uint64_t padded_words(uint64_t k, uint64_t bits)
+{
+    return (k - 1) / (32 / bits) + 1;
+}
+
+/* Bits and packing that give @words words for @k columns. The configuration's bits first. */
+static int read_bits(davit_q_check *c, const davit_tensor_info *w, uint64_t k)
+{
+    const davit_quant_settings *set = davit_q_settings(c->module);
+    const uint64_t words = w->shape[1];
+    uint64_t *p = c->desc->params;
+    const uint64_t first = set->bits ? (uint64_t)set->bits : 1;
+    const uint64_t last = set->bits ? (uint64_t)set->bits : 8;
+    uint64_t n_fits = 0;
+    char found[64];
+
+    for (uint64_t bits = first; bits <= last && bits <= 8; bits++) {
+        const int dense = dense_words(k, bits) == words, padded = padded_words(k, bits) == words;
+
+        if (!dense && !padded)
+            continue;
+        n_fits++;
+        p[BITS] = bits;
+        p[PADDED] = !dense || (padded && 32 % bits && is_old(set->producer) == 1);
+        if (dense && padded && 32 % bits && is_old(set->producer) < 0)
+            n_fits++;
+    }
+    p[WORDS] = words;
+    if (n_fits == 1)
+        return 1;
+    snprintf(found, sizeof found, "%llu words for %llu columns", (unsigned long long)words,
+             (unsigned long long)k);
+    return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_QUANT_CONFIG_CONFLICT, w->name,
+                        "a width that num_bits and the version explain", found,
+                        n_fits ? "the packing cannot be told" : "no packing has this width");
+}
+
+static int read_order(davit_q_check *c, const davit_tensor_info *idx)
+{
+    davit_quant_desc *d = c->desc;
+    const uint64_t k = d->n_cols, group = d->params[GROUP], n_groups = d->params[N_GROUPS];
+    uint64_t n_bytes = 0, n_unset = 0, n_other = 0, n_bad = 0;
+    const uint8_t *p;
+
+    if (!idx)
+        return 1;
+    if (!davit_q_need(c, "weight_g_idx", "i32/1") || !davit_q_shape(c, idx, 1, &k))
+        return 0;
+    p = davit_q_peek(c, "weight_g_idx", &n_bytes);
+    for (uint64_t i = 0; p && n_bytes == 4 * k && i < k; i++) {
+        const uint32_t g = davit_bytes_u32le(p + 4 * i);
+
+        n_unset += g == UINT32_MAX;
+        n_bad += g != UINT32_MAX && g >= n_groups;
+        n_other += g != i / group;
+    }
+    if (!p || n_bytes != 4 * k || n_bad || (n_unset && n_unset != k))
+        return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_INDEX_RANGE, idx->name,
+                            "indices of groups, or -1 everywhere",
+                            n_bad ? "indices past the last group" : "some are -1",
+                            "an index of groups points nowhere");
+    if (n_unset || !n_other)
+        return 1;
+    for (uint64_t g = 0; g < n_groups; g++) { /* upstream sorts, which needs full groups */
+        uint64_t n = 0;
+
+        for (uint64_t i = 0; i < k; i++)
+            n += davit_bytes_u32le(p + 4 * i) == g;
+        if (n != group)
+            return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_INDEX_RANGE, idx->name,
+                                "groups of one size", "others",
+                                "an index of groups fills them unevenly");
+    }
+    d->params[ORDERED] = 1;
+    d->codes.flags |= DAVIT_CODES_MAP;
+    d->col_unit = 0;
+    return 1;
+}
+
+/* Scales [out, groups], zeros packed along the outputs. */
+static int read_groups(davit_q_check *c, const davit_tensor_info *s, const davit_tensor_info *z)
+{
+    const davit_quant_settings *set = davit_q_settings(c->module);
+    davit_quant_desc *d = c->desc;
+    const uint64_t k = d->n_cols, n = s->rank == 2 ? s->shape[1] : 0;
+    const uint64_t scales[] = {d->n_rows, n ? n : 1};
+    const uint64_t zeros[] = {(d->n_rows * d->params[BITS] + 31) / 32, scales[1]};
+
+    if (!davit_q_shape(c, s, 2, scales))
+        return 0;
+    if (k % n)
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name,
+                            "groups that divide the inputs", "others",
+                            "groups of this format are all of one size");
+    d->params[GROUP] = k / n;
+    d->params[N_GROUPS] = n;
+    if (set->group > 0)
+        davit_q_agree(c, "group_size", set->group, (int64_t)(k / n));
+    d->params[ZEROS] = z != NULL;
+    if (set->symmetric == 0 && !z)
+        davit_q_need(c, "weight_zero_point", "i32/1");
+    return c->status == 0 && (!z || davit_q_shape(c, z, 2, zeros));
+}
+
+static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_tensor_info *s,
+                     const davit_tensor_info *z, const davit_tensor_info *idx)
+{
+    davit_quant_desc *d = c->desc;
+    const uint32_t bits = (uint32_t)d->params[BITS];
+    const uint32_t type = (uint32_t)davit_q_scale_type(s->dtype);
+    const uint64_t unit = 32 % bits ? 32 : 32 / bits;
+
+    d->params[SCALE_TYPE] = type;
+    d->row_unit = z ? unit : 1;
+    if (!d->params[ORDERED])
+        d->col_unit = d->params[GROUP];
+    davit_q_part(c, "weight", w, 4 * d->params[WORDS], 1, 0, DAVIT_PART_ROWS);
+    davit_q_part(c, "scale", s, d->params[N_GROUPS] * davit_q_scale_bytes(type), 1, 0,
+                 DAVIT_PART_ROWS);
+    if (z)
+        davit_q_part(c, "zero", z, d->params[N_GROUPS] * 4 * (unit * bits / 32), unit, 0,
+                     unit > d->n_rows || d->n_rows % unit ? DAVIT_PART_ACROSS
+                                                          : DAVIT_PART_ROWS);
+    if (idx && d->params[ORDERED])
+        davit_q_part(c, "g_idx", idx, 0, 1, 0, DAVIT_PART_SHARED);
+    d->codes.group = d->params[GROUP] < d->n_cols ? d->params[GROUP] : 0;
+    d->codes.bits = bits;
+    d->codes.scale_type = type;
+    d->codes.zero_type = !z ? DAVIT_ZERO_CONST : bits > 4 ? DAVIT_ZERO_U8 : DAVIT_ZERO_U4;
+    d->codes.zero = z ? 0 : (float)(1u << (bits - 1));
+}
+
+int32_t ct_pack_check(const davit_quant_module *module, davit_quant_desc *out,
+                      const davit_sink *sink)
+{
+    const davit_tensor_info *w, *s, *z, *idx;
+    davit_q_check c;
+
+    davit_q_begin(&c, module, "compressed-tensors/1", out, sink);
+    out->layout = "ct_pack/1";
+    w = davit_q_need(&c, "weight_packed", "i32/1");
+    s = davit_q_need(&c, "weight_scale", CT_SCALES);
+    z = davit_q_find(&c, "weight_zero_point");
+    idx = davit_q_find(&c, "weight_g_idx");
+    davit_q_activations(&c);
+    if (z)
+        z = davit_q_need(&c, "weight_zero_point", "i32/1");
+    if (!w || !s || c.status || !read_size(&c, &out->n_rows, &out->n_cols))
+        return davit_q_end(&c);
+    {
+        const uint64_t shape[] = {out->n_rows, w->rank == 2 ? w->shape[1] : 1};
+
+        if (davit_q_shape(&c, w, 2, shape) && read_bits(&c, w, out->n_cols) &&
+            read_groups(&c, s, z) && read_order(&c, idx))
+            describe(&c, w, s, z, idx);
+    }
+    return davit_q_end(&c);
+}
+
+/* ---- tiles ---- */
+
+static uint8_t code_at(const uint64_t *p, const uint8_t *words, uint64_t i)
+{
+    const uint32_t bits = (uint32_t)p[BITS];
+
+    if (p[PADDED]) { /* so many whole codes a word */
+        const uint64_t each = 32 / bits;
+
+        return davit_q_bits(words + 4 * (i / each), 4, i % each * bits, bits);
+    }
+    return davit_q_bits(words, 4, i * bits, bits);
+}
+
+static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                  uint8_t *out)
+{
+    const uint64_t *p = t->desc->params;
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = code_at(p, t->parts[0].ptr + 4 * p[WORDS] * row, col + i);
+}
+
+static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    const uint64_t *p = t->desc->params;
+
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)p[SCALE_TYPE], row * p[N_GROUPS] + group);
+}
+
+static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    const uint64_t *p = t->desc->params;
+
+    if (!p[ZEROS])
+        return (float)(1u << (p[BITS] - 1));
+    if (p[PADDED]) {
+        const uint64_t each = 32 / p[BITS];
+
+        return davit_q_bits(t->parts[2].ptr + 4 * (row / each * p[N_GROUPS] + group), 4,
+                            row % each * p[BITS], (uint32_t)p[BITS]);
+    }
+    return davit_q_bits(t->parts[2].ptr + 4 * group, 4 * p[N_GROUPS], row * p[BITS],
+                        (uint32_t)p[BITS]);
+}
+
+static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
+{
+    return davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
+}
+
+davit_q_view ct_pack_view(const davit_quant_desc *d)
+{
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .zero = zero,
+                          .group_of = d->params[ORDERED] ? group_of : NULL,
+                          .group = d->params[GROUP]};
+}

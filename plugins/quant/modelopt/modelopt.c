@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ModelOpt's four-bit whole numbers (W4A16_AWQ, W4A8_AWQ): byte (r, k) holds rows 2r (low
+ * half) and 2r + 1 of column k, two's complement.
+ *   w = q * weight_scale
+ * Its other families are what ../fp8, ../nvfp4, ../mxfp4 and ../compressed_tensors read. */
+#include <davit/help/quant.h>
+
+#define SCALES "f32/1|bf16/1|f16/1"
+
+enum { GROUP, SCALE_TYPE, N_GROUPS }; /* params */
+
+static int32_t modelopt_claim(void *self, const davit_quant_module *signature,
+                              davit_verdict *out, const davit_sink *sink)
+{
+    (void)self;
+    (void)sink;
+    if (!davit_q_has(signature, "weight", "u8/1") ||
+        !davit_q_has(signature, "weight_scale", SCALES))
+        return davit_decline(out);
+    return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
+}
+
+/* Factors that change activations, or the weights besides their scale. */
+static void refuse_factors(davit_q_check *c)
+{
+    static const char *const suffixes[] = {"pre_quant_scale", "weight_scale_2", NULL};
+
+    for (size_t i = 0; suffixes[i]; i++)
+        if (davit_q_find(c, suffixes[i]))
+            davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
+                         "weight and weight_scale", suffixes[i],
+                         "a factor of this ModelOpt format is not applied here");
+}
+
+static int32_t modelopt_check(void *self, const davit_quant_module *module,
+                              davit_quant_desc *out, const davit_sink *sink)
+{
+    const davit_tensor_info *w, *s;
+    davit_q_check c;
+    (void)self;
+
+    davit_q_begin(&c, module, "modelopt/1", out, sink);
+    out->layout = "modelopt_int4/1";
+    w = davit_q_need(&c, "weight", "u8/1");
+    s = davit_q_need(&c, "weight_scale", SCALES);
+    davit_q_activations(&c);
+    refuse_factors(&c);
+    if (!w || !s || w->rank != 2 || s->rank != 2 || !davit_q_product(w, 0, 2) ||
+        w->shape[0] > UINT64_MAX / 4)
+        return w && s && !c.status ? DAVIT_QUANT_OTHER : davit_q_end(&c);
+    out->n_rows = 2 * w->shape[0];
+    out->n_cols = w->shape[1];
+    {
+        const uint64_t want[] = {out->n_rows, s->shape[1]};
+        const uint64_t n = s->shape[1];
+        const uint32_t type = (uint32_t)davit_q_scale_type(s->dtype);
+
+        if (!davit_q_shape(&c, s, 2, want))
+            return davit_q_end(&c);
+        if (n == 0 || out->n_cols % n) {
+            davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name,
+                         "groups that divide the inputs", "others",
+                         "groups of this format are all of one size");
+            return davit_q_end(&c);
+        }
+        if (davit_q_settings(module)->group > 0)
+            davit_q_agree(&c, "group_size", davit_q_settings(module)->group,
+                          (int64_t)(out->n_cols / n));
+        out->params[GROUP] = out->n_cols / n;
+        out->params[SCALE_TYPE] = type;
+        out->params[N_GROUPS] = n;
+        out->row_unit = 2;
+        out->col_unit = out->params[GROUP];
+        davit_q_part(&c, "weight", w, out->n_cols, 2, 0, DAVIT_PART_ROWS);
+        davit_q_part(&c, "scale", s, n * davit_q_scale_bytes(type), 1, 0, DAVIT_PART_ROWS);
+        out->codes = (davit_quant_codes){.group = n > 1 ? out->params[GROUP] : 0,
+                                         .bits = 4,
+                                         .scale_type = type,
+                                         .zero_type = DAVIT_ZERO_CONST,
+                                         .zero = 8};
+    }
+    return davit_q_end(&c);
+}
+
+/* ---- tiles ---- */
+
+static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                  uint8_t *out)
+{
+    const uint8_t *p = t->parts[0].ptr + row / 2 * t->desc->n_cols + col;
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = (uint8_t)((p[i] >> 4 * (row % 2) & 15) ^ 8); /* two's complement to offset 8 */
+}
+
+static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)t->desc->params[SCALE_TYPE],
+                         row * t->desc->params[N_GROUPS] + group);
+}
+
+static davit_q_view view_of(const davit_quant_desc *d)
+{
+    return (davit_q_view){.codes = codes, .scale = scale, .group = d->params[GROUP]};
+}
+
+static int32_t modelopt_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
+{
+    const davit_q_view view = view_of(tile->desc);
+    (void)self;
+
+    return davit_q_verify(&view, tile, sink);
+}
+
+static void modelopt_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
+{
+    const davit_q_view view = view_of(tile->desc);
+    (void)self;
+
+    davit_q_decode(&view, tile, out);
+}
+
+static const davit_quant_iface modelopt_quant = {
+    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .claim = modelopt_claim,
+    .check = modelopt_check,
+    .verify = modelopt_verify,
+    .decode = modelopt_decode,
+};
+
+DAVIT_COMPONENT(modelopt, DAVIT_KIND_QUANT, "org.davit.quant.modelopt", "layout=modelopt_int4",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &modelopt_quant);
+
+DAVIT_PLUGIN("org.davit.quant.modelopt", "ModelOpt int4", "davit", "0.1.0", "Apache-2.0",
+             &modelopt);

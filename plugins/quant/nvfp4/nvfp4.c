@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NVFP4: 16 floats of four bits share an E4M3 scale, and all of them one float32.
+ *   w = e2m1(code) * (e4m3(scale) * g)   ModelOpt: weight_scale_2 multiplies
+ *   w = e2m1(code) * (e4m3(scale) / G)   compressed-tensors: weight_global_scale divides
+ * README.md has params and parts. */
+#include <math.h>
+#include <string.h>
+
+#include <davit/help/quant.h>
+
+#define GROUP 16
+
+enum { DIVIDES, GLOBALS }; /* params; GLOBALS: one per expert */
+
+static int is_ct(const davit_quant_module *m)
+{
+    return davit_q_has(m, "weight_packed", "u8/1|f4/1");
+}
+
+static int32_t nvfp4_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
+                           const davit_sink *sink)
+{
+    (void)self;
+    (void)sink;
+    if ((!is_ct(signature) && !davit_q_has(signature, "weight", "u8/1|f4/1")) ||
+        !davit_q_has(signature, "weight_scale", "f8_e4m3/1"))
+        return davit_decline(out);
+    return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
+}
+
+static int read_shape(davit_q_check *c, const davit_tensor_info *w, const davit_tensor_info *s)
+{
+    davit_quant_desc *d = c->desc;
+    const uint64_t each = strcmp(w->dtype, "f4/1") == 0 ? 1 : 2;
+    uint64_t shape[DAVIT_MAX_RANK];
+
+    if (w->rank < 2 || w->rank > 3 || !davit_q_product(w, 0, w->rank))
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                            "a matrix or stacked matrices", "another rank, or an empty axis",
+                            "NVFP4 weights are matrices");
+    d->n_experts = w->rank == 3 ? w->shape[0] : 1;
+    d->n_rows = w->shape[w->rank - 2];
+    d->n_cols = w->shape[w->rank - 1] * each;
+    if (d->n_cols % GROUP)
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                            "a multiple of 16 inputs", "others",
+                            "NVFP4's groups are all whole");
+    memcpy(shape, w->shape, sizeof shape);
+    shape[w->rank - 1] = d->n_cols / GROUP;
+    if (s->rank == 1 || (s->rank == w->rank && s->shape[s->rank - 2] > d->n_rows))
+        return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, s->name,
+                            "scales row by row", "another rank or more rows",
+                            "scales that are swizzled for one kernel are not read");
+    return davit_q_shape(c, s, w->rank, shape);
+}
+
+/* One number for all, or one per expert. */
+static int read_global(davit_q_check *c, const char *suffix, const davit_tensor_info **out)
+{
+    const davit_tensor_info *g = davit_q_need(c, suffix, NULL);
+    uint64_t n_bytes = 0;
+    const uint8_t *p;
+
+    *out = g;
+    if (!g)
+        return 0;
+    c->desc->params[GLOBALS] =
+        c->desc->n_experts > 1 && davit_q_product(g, 0, g->rank) == c->desc->n_experts;
+    if (c->desc->params[GLOBALS] ? !davit_q_need(c, suffix, "f32/1") : !davit_q_one_number(c, g))
+        return 0;
+    p = davit_q_peek(c, suffix, &n_bytes);
+    for (uint64_t i = 0; p && i < (c->desc->params[GLOBALS] ? c->desc->n_experts : 1); i++) {
+        const float value = davit_q_scale(p, (uint32_t)davit_q_scale_type(g->dtype), i);
+
+        if (!isfinite(value) || value <= 0)
+            return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_SCALE_VALUE, g->name,
+                                "a finite number above 0",
+                                isnan(value) ? "NaN" : "0 or less, or infinity",
+                                "the global scale of a weight cannot be this");
+    }
+    return 1;
+}
+
+static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_quant_desc *out,
+                           const davit_sink *sink)
+{
+    const int ct = is_ct(module);
+    const davit_tensor_info *w, *s, *g = NULL;
+    davit_q_check c;
+    (void)self;
+
+    davit_q_begin(&c, module, "nvfp4/1", out, sink);
+    out->layout = "nvfp4/1";
+    w = davit_q_need(&c, ct ? "weight_packed" : "weight", "u8/1|f4/1");
+    s = davit_q_need(&c, "weight_scale", "f8_e4m3/1");
+    davit_q_activations(&c);
+    if (davit_q_find(&c, "pre_quant_scale"))
+        davit_q_fail(&c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
+                     "weights without pre_quant_scale", "pre_quant_scale",
+                     "a factor of the activations is not applied here");
+    if (!w || !s || !read_shape(&c, w, s)) {
+        davit_q_need(&c, ct ? "weight_global_scale" : "weight_scale_2", NULL);
+        return davit_q_end(&c);
+    }
+    out->params[DIVIDES] = (uint64_t)ct;
+    if (read_global(&c, ct ? "weight_global_scale" : "weight_scale_2", &g)) {
+        const uint64_t row = out->n_cols / 2, scales = out->n_cols / GROUP;
+
+        out->col_unit = GROUP;
+        davit_q_part(&c, "weight", w, row, 1, row * out->n_rows, DAVIT_PART_ROWS);
+        davit_q_part(&c, "scale", s, scales, 1, scales * out->n_rows, DAVIT_PART_ROWS);
+        davit_q_part(&c, "global_scale", g, 0, 1, out->params[GLOBALS] ? 4 : 0,
+                     DAVIT_PART_SHARED);
+        out->codes = (davit_quant_codes){.group = GROUP,
+                                         .bits = 4,
+                                         .kind = DAVIT_CODE_E2M1,
+                                         .scale_type = DAVIT_SCALE_E4M3};
+    }
+    return davit_q_end(&c);
+}
+
+/* ---- tiles ---- */
+
+static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                  uint8_t *out)
+{
+    const davit_quant_desc *d = t->desc;
+    const uint8_t *p = t->parts[0].ptr + (t->expert * d->n_rows + row) * (d->n_cols / 2);
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(p[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+}
+
+static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    const davit_quant_desc *d = t->desc;
+
+    return davit_q_e4m3(
+        t->parts[1].ptr[(t->expert * d->n_rows + row) * (d->n_cols / GROUP) + group]);
+}
+
+static float factor(const davit_quant_tile *t, uint32_t *out_divide)
+{
+    const uint32_t type = t->parts[2].n_bytes == 2 ? DAVIT_SCALE_BF16 : DAVIT_SCALE_F32;
+
+    *out_divide = (uint32_t)t->desc->params[DIVIDES];
+    return davit_q_scale(t->parts[2].ptr, type, t->desc->params[GLOBALS] ? t->expert : 0);
+}
+
+static const davit_q_view view = {
+    .codes = codes, .scale = scale, .factor = factor, .group = GROUP};
+
+static int32_t nvfp4_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
+{
+    (void)self;
+    return davit_q_verify(&view, tile, sink);
+}
+
+static void nvfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
+{
+    (void)self;
+    davit_q_decode(&view, tile, out);
+}
+
+static const davit_quant_iface nvfp4_quant = {
+    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .claim = nvfp4_claim,
+    .check = nvfp4_check,
+    .verify = nvfp4_verify,
+    .decode = nvfp4_decode,
+};
+
+DAVIT_COMPONENT(nvfp4, DAVIT_KIND_QUANT, "org.davit.quant.nvfp4", "layout=nvfp4",
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
+                .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &nvfp4_quant);
+
+DAVIT_PLUGIN("org.davit.quant.nvfp4", "NVFP4", "davit", "0.1.0", "Apache-2.0", &nvfp4);

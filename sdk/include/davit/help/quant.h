@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Helpers for quant plugins, part of libdavit-sdk.a: scalar formats, checks of a module's
+ * tensors with their records, and tiles decoded from small readers. Facts: OCP MX, IEEE, the
+ * layouts of safetensors; the arithmetic is one rounding per operation in float32.
+ */
+#ifndef DAVIT_HELP_QUANT_H
+#define DAVIT_HELP_QUANT_H
+
+#include <davit/help/records.h>
+#include <davit/quant.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- scalar formats ---- */
+
+float davit_q_e4m3(uint8_t code); /* E4M3FN: 0x7F and 0xFF are NaN, no infinity */
+float davit_q_e5m2(uint8_t code);
+float davit_q_e8m0(uint8_t code); /* 2^(code - 127); 255 is NaN */
+float davit_q_e2m1(uint8_t code); /* low four bits */
+/* Value of @code of @kind (DAVIT_CODE_) without its scale; UINT: the number itself. */
+float davit_q_value(uint32_t kind, uint8_t code);
+/* Element @index of an array of @type (DAVIT_SCALE_). */
+float davit_q_scale(const uint8_t *p, uint32_t type, uint64_t index);
+uint64_t davit_q_scale_bytes(uint32_t type);
+/* DAVIT_SCALE_ of a dtype name, U8 as E8M0; -1 = none of them. */
+int32_t davit_q_scale_type(const char *dtype);
+/* @n_bits <= 8 bits at bit @bit of little-endian words that lie @stride bytes apart. */
+uint8_t davit_q_bits(const uint8_t *words, uint64_t stride, uint64_t bit, uint32_t n_bits);
+
+/* ---- checking a module ---- */
+
+/* Findings of one check. After the first error all calls do nothing more than they must, so
+ * that a check reads like a list of what the layout has. */
+typedef struct davit_q_check {
+    const davit_quant_module *module;
+    davit_quant_desc *desc; /* being filled */
+    const davit_sink *sink;
+    int32_t status;
+    uint64_t seen; /* bit per part */
+} davit_q_check;
+
+void davit_q_begin(davit_q_check *c, const davit_quant_module *module, const char *scheme,
+                   davit_quant_desc *out, const davit_sink *sink);
+/* Parts that nobody asked for are refused as orphans. Returns: the status. */
+int32_t davit_q_end(davit_q_check *c);
+
+/* Has @module a part called @suffix (whose dtype is in the '|'-joined @dtypes, NULL = any)? */
+int davit_q_has(const davit_quant_module *module, const char *suffix, const char *dtypes);
+/* Part @suffix; NULL if absent. It counts as asked for. (borrowed) the call */
+const davit_tensor_info *davit_q_find(davit_q_check *c, const char *suffix);
+/* The same; absent or of another dtype is an error, and NULL. */
+const davit_tensor_info *davit_q_need(davit_q_check *c, const char *suffix,
+                                      const char *dtypes);
+/* Its shape is [@rank dims]? Errors: SHAPE_MISMATCH. */
+int davit_q_shape(davit_q_check *c, const davit_tensor_info *t, uint32_t rank,
+                  const uint64_t *dims);
+/* Bytes of a small part, or NULL. */
+const uint8_t *davit_q_peek(davit_q_check *c, const char *suffix, uint64_t *out_bytes);
+/* Exactly one F32 number (BF16 and F16 where the user allows)? */
+int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t);
+/* Scales of activations and of the KV cache: one number each, finite, above 0. They change
+ * no weight, and are accounted for. */
+void davit_q_activations(davit_q_check *c);
+/* Append a part to the description. @row_bytes, @row_group, @placing as in quant.h. */
+void davit_q_part(davit_q_check *c, const char *role, const davit_tensor_info *t,
+                  uint64_t row_bytes, uint64_t row_group, uint64_t expert_bytes,
+                  uint64_t placing);
+/* The configuration's number for @key against what the tensors say; 0 = not stated. */
+void davit_q_agree(davit_q_check *c, const char *key, int64_t stated, int64_t found);
+/* One error. @code is DAVIT_R_. Returns: 0, so that callers return it as "no". */
+int davit_q_fail(davit_q_check *c, int32_t status, uint32_t code, const char *subject,
+                 const char *expected, const char *found, const char *message);
+/* One warning. */
+void davit_q_warn(davit_q_check *c, uint32_t code, const char *subject, const char *found,
+                  const char *message);
+/* Settings of the module, never NULL (nothing stated without a configuration). */
+const davit_quant_settings *davit_q_settings(const davit_quant_module *module);
+/* Axes [first, last) multiplied; 0 = empty or too large. */
+uint64_t davit_q_product(const davit_tensor_info *t, uint32_t first, uint32_t last);
+
+/* ---- tiles ---- */
+
+/* Readers of one layout. @row and @group are absolute within the expert of the tile. */
+typedef struct davit_q_view {
+    void (*codes)(const davit_quant_tile *tile, uint64_t row, uint64_t col, uint64_t n,
+                  uint8_t *out);
+    float (*scale)(const davit_quant_tile *tile, uint64_t row, uint64_t group);
+    /* NULL = desc.codes.zero for all */
+    float (*zero)(const davit_quant_tile *tile, uint64_t row, uint64_t group);
+    /* NULL = column / group */
+    uint64_t (*group_of)(const davit_quant_tile *tile, uint64_t col);
+    /* NULL = scales are final; else they are E4M3, times (or through) this */
+    float (*factor)(const davit_quant_tile *tile, uint32_t *out_divide);
+    uint64_t group; /* columns per scale, > 0 */
+} davit_q_view;
+
+/* Both forms of a tile; desc.codes says what codes are. */
+void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
+                    davit_quant_out *out);
+/* Scales of the tile's rows finite and not negative, 0 only over codes that are 0 as well; no
+ * NaN among the codes. A tile of no rows: the first row. */
+int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
+                       const davit_sink *sink);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tiles from readers: float32 in canonical order, codes, and what may not stand in a file. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include <davit/help/quant.h>
+
+#define CHUNK 256
+
+static uint64_t group_at(const davit_q_view *view, const davit_quant_tile *tile, uint64_t col)
+{
+    return view->group_of ? view->group_of(tile, col) : col / view->group;
+}
+
+static float zero_at(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                     uint64_t group)
+{
+    return view->zero ? view->zero(tile, row, group) : tile->desc->codes.zero;
+}
+
+/* Scale of a group as the weights are multiplied with it. */
+static float scale_at(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                      uint64_t group)
+{
+    const float scale = view->scale(tile, row, group);
+    uint32_t divide = 0;
+    float factor;
+
+    if (!view->factor)
+        return scale;
+    factor = view->factor(tile, &divide);
+    return divide ? scale / factor : scale * factor;
+}
+
+static float value_of(const davit_quant_codes *codes, uint8_t code, float scale, float zero)
+{
+    if (codes->kind == DAVIT_CODE_UINT)
+        return ((float)code - zero) * scale;
+    return davit_q_value(codes->kind, code) * scale;
+}
+
+static void decode_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                       float *out)
+{
+    uint8_t codes[CHUNK];
+    uint64_t group = UINT64_MAX;
+    float scale = 0, zero = 0;
+
+    for (uint64_t at = 0; at < tile->n_cols; at += CHUNK) {
+        const uint64_t n = tile->n_cols - at < CHUNK ? tile->n_cols - at : CHUNK;
+
+        view->codes(tile, row, tile->col + at, n, codes);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t g = group_at(view, tile, tile->col + at + i);
+
+            if (g != group) {
+                group = g;
+                scale = scale_at(view, tile, row, g);
+                zero = zero_at(view, tile, row, g);
+            }
+            out[at + i] = value_of(&tile->desc->codes, codes[i], scale, zero);
+        }
+    }
+}
+
+/* Columns sorted by group. Every group has view->group columns (checked), so that only the
+ * number already placed is needed; the scales' array keeps it until the scales come. */
+static void sort_columns(const davit_q_view *view, const davit_quant_tile *tile,
+                         uint64_t n_groups, davit_quant_out *out)
+{
+    for (uint64_t g = 0; g < n_groups; g++)
+        out->scales[g] = 0;
+    for (uint64_t k = 0; k < tile->n_cols; k++) {
+        const uint64_t g = group_at(view, tile, k);
+
+        out->cols[g * view->group + (uint64_t)out->scales[g]] = (uint32_t)k;
+        out->scales[g] += 1;
+    }
+}
+
+static void codes_of_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                         const uint32_t *cols, uint8_t *out)
+{
+    if (!cols) {
+        view->codes(tile, row, tile->col, tile->n_cols, out);
+        return;
+    }
+    for (uint64_t j = 0; j < tile->n_cols; j++)
+        view->codes(tile, row, cols[j], 1, out + j);
+}
+
+static void decode_codes(const davit_q_view *view, const davit_quant_tile *tile,
+                         davit_quant_out *out)
+{
+    const uint64_t first = tile->col / view->group;
+    const uint64_t n_groups = (tile->n_cols + view->group - 1) / view->group;
+    const int map = (tile->desc->codes.flags & DAVIT_CODES_MAP) && out->cols;
+
+    out->group = view->group;
+    out->has_min = 0;
+    out->factor = view->factor ? view->factor(tile, &out->divide) : 1.0f;
+    if (map)
+        sort_columns(view, tile, n_groups, out);
+    for (uint64_t r = 0; r < tile->n_rows; r++) {
+        const uint64_t row = tile->row + r;
+
+        codes_of_row(view, tile, row, map ? out->cols : NULL, out->codes + r * out->stride);
+        for (uint64_t g = 0; g < n_groups; g++) {
+            out->scales[r * n_groups + g] = view->scale(tile, row, first + g);
+            out->zeros[r * n_groups + g] = zero_at(view, tile, row, first + g);
+        }
+    }
+}
+
+void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
+                    davit_quant_out *out)
+{
+    if (out->form == DAVIT_FORM_CODES) {
+        decode_codes(view, tile, out);
+        return;
+    }
+    for (uint64_t r = 0; r < tile->n_rows; r++)
+        decode_row(view, tile, tile->row + r, out->values + r * out->stride);
+}
+
+/* ---- payload ---- */
+
+static int32_t bad(const davit_quant_tile *tile, uint32_t code, uint64_t row, uint64_t col,
+                   const char *expected, const char *found, const char *message,
+                   const davit_sink *sink)
+{
+    char where[96];
+
+    snprintf(where, sizeof where, "expert %" PRIu64 ", row %" PRIu64 ", column %" PRIu64,
+             tile->expert, row, col);
+    return davit_say(sink, DAVIT_E_CORRUPT,
+                     &(davit_refusal){.code = code,
+                                      .subject = where,
+                                      .expected = expected,
+                                      .found = found,
+                                      .message = message,
+                                      .hint = "the file is damaged or was converted wrongly"});
+}
+
+static const char *scale_fault(float scale)
+{
+    return isnan(scale) ? "NaN" : isinf(scale) ? "infinity" : scale < 0 ? "below 0" : NULL;
+}
+
+static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                          const davit_sink *sink)
+{
+    uint8_t codes[CHUNK];
+    uint64_t group = UINT64_MAX;
+    float scale = 0, zero = 0;
+
+    for (uint64_t at = 0; at < tile->n_cols; at += CHUNK) {
+        const uint64_t n = tile->n_cols - at < CHUNK ? tile->n_cols - at : CHUNK;
+
+        view->codes(tile, row, tile->col + at, n, codes);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t col = tile->col + at + i, g = group_at(view, tile, col);
+            float value;
+
+            if (g != group) {
+                group = g;
+                scale = scale_at(view, tile, row, g);
+                zero = zero_at(view, tile, row, g);
+                if (scale_fault(scale))
+                    return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col,
+                               "a finite scale, 0 or more", scale_fault(scale),
+                               "a scale of the quantised weight cannot be this", sink);
+            }
+            value = value_of(&tile->desc->codes, codes[i], 1.0f, zero);
+            if (!isfinite(value))
+                return bad(tile, DAVIT_R_QUANT_WEIGHT_NAN, row, col, "a finite number",
+                           "NaN or infinity", "a quantised weight is no number", sink);
+            if (scale == 0 && value != 0)
+                return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col,
+                           "a scale above 0 where a code is not 0", "0",
+                           "a scale of 0 would erase weights", sink);
+        }
+    }
+    return DAVIT_OK;
+}
+
+int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
+                       const davit_sink *sink)
+{
+    const uint64_t n = tile->n_rows ? tile->n_rows : 1;
+
+    for (uint64_t r = 0; r < n; r++) {
+        const int32_t status = verify_row(view, tile, tile->row + r, sink);
+
+        if (status)
+            return status;
+    }
+    return DAVIT_OK;
+}

@@ -1,0 +1,468 @@
+#!/usr/bin/env python3
+"""Make tests/golden/quant: tiny checkpoints in every quantised layout that davit reads.
+
+Each folder is a one-layer Llama (or Qwen3-MoE) whose matrices are *random codes* with random
+scales and zeros, packed as the layout's writer packs them. The float32 weights come from the
+codes before packing, so that a wrong nibble order, zero or scale shows. golden.json holds the
+CRC-32 of each dequantised weight (float32, little-endian, -0 as it is) and the logits that
+transformers computes in float32 with those weights.
+
+Packages as in README.md beside this script. The same bytes come out of every run.
+"""
+import argparse
+import json
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+HERE = Path(__file__).resolve().parent
+H, I, V, NH, NKV, E = 64, 96, 64, 4, 2, 4
+IDS = [[3, 17, 42, 5, 60, 1, 9], [7]]
+
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+
+
+# ---- scalar formats, from their definitions ----
+
+def e4m3(code):
+    code = np.asarray(code, np.int64)
+    e, m = code >> 3 & 15, code & 7
+    v = np.where(e == 0, m * 2.0 ** -9, (1 + m / 8) * 2.0 ** (e - 7.0))
+    return np.where(code & 128, -v, v).astype(np.float32)
+
+
+def e8m0(code):
+    return (2.0 ** (np.asarray(code, np.float64) - 127)).astype(np.float32)
+
+
+E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6], np.float32)
+E2M1 = np.concatenate([E2M1, -E2M1])
+F8_CODES = np.array([c for c in range(256) if c & 127 != 127 and abs(e4m3(c)) <= 28], np.uint8)
+
+
+def bf16(x):
+    """float32 array -> (bits u16, value) rounded to nearest even."""
+    u = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    bits = ((u + 0x7fff + (u >> 16 & 1)) >> 16).astype(np.uint16)
+    return bits, (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def scale_of(x, dtype):
+    """-> (dtype, raw array, float32 values)."""
+    if dtype == "F32":
+        return np.asarray(x, np.float32), np.asarray(x, np.float32)
+    if dtype == "F16":
+        h = np.asarray(x, np.float16)
+        return h, h.astype(np.float32)
+    if dtype == "BF16":
+        return bf16(x)
+    if dtype in ("F8_E8M0", "U8"):
+        code = np.clip(np.round(np.log2(x)) + 127, 0, 254).astype(np.uint8)
+        return code, e8m0(code)
+    raise ValueError(dtype)
+
+
+def bits_words(codes, bits):
+    """Codes of the last axis as one LSB-first stream of little-endian words."""
+    *lead, n = codes.shape
+    words = (n * bits + 31) // 32
+    flat = np.zeros((*lead, words * 32), np.uint8)
+    for b in range(bits):
+        flat[..., np.arange(n) * bits + b] = codes >> b & 1
+    weights = (np.uint64(1) << np.arange(32, dtype=np.uint64))
+    return (flat.reshape(*lead, words, 32).astype(np.uint64) * weights).sum(-1).astype(np.uint32)
+
+
+def padded_words(codes, bits):
+    each = 32 // bits
+    *lead, n = codes.shape
+    pad = -n % each
+    c = np.concatenate([codes, np.zeros((*lead, pad), codes.dtype)], -1).reshape(*lead, -1, each)
+    return (c.astype(np.uint64) << (np.arange(each, dtype=np.uint64) * bits)).sum(-1).astype(np.uint32)
+
+
+# ---- layouts: (rng, N, K) -> {suffix: (dtype, array)}, float32 [N, K] ----
+
+def spread(rng, shape, std):
+    return (std * rng.uniform(0.5, 1.5, shape)).astype(np.float32)
+
+
+def grid_values(codes, s, bn, bk):
+    n, k = codes.shape
+    return e4m3(codes) * s[np.arange(n)[:, None] // bn, np.arange(k)[None] // bk]
+
+
+def fp8(bn=0, bk=0, dtype="F32", name="weight_scale_inv", shape=None, act=False):
+    def make(rng, n, k):
+        rows, cols = bn or n, bk or k
+        raw, s = scale_of(spread(rng, (-(-n // rows), -(-k // cols)), 0.02), dtype)
+        codes = rng.choice(F8_CODES, (n, k))
+        values = grid_values(codes, s, rows, cols)
+        if shape is not None:
+            raw = raw.reshape(shape(*raw.shape))
+        out = {"weight": ("F8_E4M3", codes), name: (dtype, raw)}
+        if act:
+            out["input_scale"] = ("F32", np.float32(0.03).reshape(()))
+        return out, values
+    return make
+
+
+def gptq(bits=4, group=32, sym=True, v2=False, order=False, g_idx=True, planar=False):
+    def make(rng, n, k):
+        g = k if group < 0 else group
+        ng = -(-k // g)
+        q = rng.integers(0, 2 ** bits, (k, n), dtype=np.uint8)
+        z = (np.full((ng, n), 2 ** (bits - 1), np.int64) if sym
+             else rng.integers(0, 2 ** bits, (ng, n)))
+        idx = np.arange(k) // g
+        if order:
+            idx = rng.permutation(idx)
+        s = spread(rng, (ng, n), 0.6 / 2 ** bits).astype(np.float16)
+        values = ((q - z[idx]).astype(np.float32) * s[idx].astype(np.float32)).T
+        stored = (z - (0 if v2 else 1)) % 2 ** bits
+        if planar:
+            w = np.concatenate([planar3(q[i:i + 32].T).T for i in range(0, k, 32)])
+            zw = np.concatenate([planar3(stored[:, i:i + 32]) for i in range(0, n, 32)], 1)
+        else:
+            w, zw = bits_words(q.T, bits).T, bits_words(stored, bits)
+        out = {"qweight": ("I32", w), "qzeros": ("I32", zw), "scales": ("F16", s)}
+        if g_idx:
+            out["g_idx"] = ("I32", idx.astype(np.uint32))
+        return out, values
+    return make
+
+
+def planar3(codes):
+    """[.., 32] codes of 3 bits: two words of low pairs, one of high bits."""
+    return np.concatenate([bits_words(codes & 3, 2), bits_words(codes >> 2, 1)], -1)
+
+
+def awq(group=32, gemv=False):
+    def make(rng, n, k):
+        g = k if group < 0 else group
+        ng = k // g
+        q = rng.integers(0, 16, (n, k), dtype=np.uint8)
+        z = rng.integers(0, 16, (n, ng), dtype=np.uint8)
+        s = spread(rng, (n, ng), 0.04).astype(np.float16)
+        idx = np.arange(k) // g
+        values = (q.astype(np.int64) - z[:, idx]).astype(np.float32) * s[:, idx].astype(np.float32)
+        if gemv:
+            m = 1 if g >= 128 else 2 if g == 64 else 4
+            zw = -(-(-(-ng // 8)) // m) * m
+            zp, sp = np.zeros((n, zw * 8), np.uint8), np.zeros((n, zw * 8), np.float16)
+            zp[:, :ng], sp[:, :ng] = z, s
+            return {"qweight": ("I32", bits_words(q, 4)), "qzeros": ("I32", bits_words(zp, 4)),
+                    "scales": ("F16", sp)}, values
+        order = np.array([0, 2, 4, 6, 1, 3, 5, 7])
+
+        def pack(x):  # [lines, n]
+            return bits_words(x.reshape(x.shape[0], -1, 8)[..., order].reshape(x.shape), 4)
+        return {"qweight": ("I32", pack(q.T)), "qzeros": ("I32", pack(z.T)),
+                "scales": ("F16", np.ascontiguousarray(s.T))}, values
+    return make
+
+
+def ct_pack(bits=4, group=32, asym=False, padded=False, order=False, dtype="BF16"):
+    def make(rng, n, k):
+        g = k if group < 0 else group
+        ng = k // g
+        pack = padded_words if padded else bits_words
+        u = rng.integers(0, 2 ** bits, (n, k), dtype=np.uint8)
+        z = (rng.integers(0, 2 ** bits, (n, ng), dtype=np.uint8) if asym
+             else np.full((n, ng), 2 ** (bits - 1), np.uint8))
+        raw, s = scale_of(spread(rng, (n, ng), 0.6 / 2 ** bits), dtype)
+        idx = np.arange(k) // g
+        if order:
+            idx = rng.permutation(idx)
+        values = (u.astype(np.int64) - z[:, idx]).astype(np.float32) * s[:, idx]
+        out = {"weight_packed": ("I32", pack(u, bits)), "weight_scale": (dtype, raw),
+               "weight_shape": ("I64", np.array([n, k], np.int64))}
+        if asym:
+            out["weight_zero_point"] = ("I32", pack(z.T, bits).T)
+        if order:
+            out["weight_g_idx"] = ("I32", idx.astype(np.uint32))
+        return out, values
+    return make
+
+
+def int8(asym=False, dtype="BF16", shape=None, tensor=False):
+    def make(rng, n, k):
+        q = rng.integers(-128, 128, (n, k)).astype(np.int8)
+        z = rng.integers(-20, 20, (n, 1)).astype(np.int8) if asym else np.zeros((n, 1), np.int8)
+        raw, s = scale_of(spread(rng, (1, 1) if tensor else (n, 1), 0.002), dtype)
+        values = (q.astype(np.int64) - z).astype(np.float32) * s
+        out = {"weight": ("I8", q), "weight_scale": (dtype, raw.reshape(shape(n)) if shape else raw)}
+        if asym:
+            out["weight_zero_point"] = ("I8", z)
+        return out, values
+    return make
+
+
+def nibbles(codes):
+    return codes[:, 0::2] | codes[:, 1::2] << 4
+
+
+def nvfp4(ct):
+    def make(rng, n, k):
+        codes = rng.integers(0, 16, (n, k), dtype=np.uint8)
+        sc = rng.integers(0x30, 0x48, (n, k // 16), dtype=np.uint8)
+        g = np.float32(0.0123)
+        factor = np.float32(1) / g if ct else g
+        block = e4m3(sc) / factor if ct else e4m3(sc) * factor
+        values = E2M1[codes] * block.astype(np.float32)[:, np.arange(k) // 16]
+        if ct:
+            return {"weight_packed": ("U8", nibbles(codes)), "weight_scale": ("F8_E4M3", sc),
+                    "weight_global_scale": ("F32", factor.reshape(1)),
+                    "input_global_scale": ("F32", np.float32(40).reshape(1))}, values
+        return {"weight": ("U8", nibbles(codes)), "weight_scale": ("F8_E4M3", sc),
+                "weight_scale_2": ("F32", factor.reshape(())),
+                "input_scale": ("F32", np.float32(0.01).reshape(()))}, values
+    return make
+
+
+def mxfp4(weight, scale, wtype="U8", stype="U8"):
+    def make(rng, n, k):
+        codes = rng.integers(0, 16, (n, k), dtype=np.uint8)
+        sc = rng.integers(119, 124, (n, k // 32), dtype=np.uint8)
+        values = E2M1[codes] * e8m0(sc)[:, np.arange(k) // 32]
+        return {weight: (wtype, nibbles(codes)), scale: (stype, sc)}, values
+    return make
+
+
+def modelopt_int4(group=32):
+    def make(rng, n, k):
+        q = rng.integers(-8, 8, (n, k))
+        s = spread(rng, (n, k // group), 0.04)
+        values = q.astype(np.float32) * s[:, np.arange(k) // group]
+        u = (q & 15).astype(np.uint8)
+        return {"weight": ("U8", u[0::2] | u[1::2] << 4), "weight_scale": ("F32", s)}, values
+    return make
+
+
+# ---- configurations ----
+
+def ct_config(fmt, bits, kind, strategy, group=None, symmetric=True, version="0.17.1", **more):
+    weights = {"num_bits": bits, "type": kind, "symmetric": symmetric, "strategy": strategy, **more}
+    if group:
+        weights["group_size"] = group
+    return {"quant_method": "compressed-tensors", "format": fmt, "quantization_status": "compressed",
+            "version": version, "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+
+
+def gptq_config(bits, group=32, sym=True, desc_act=False, fmt="gptq"):
+    return {"quant_method": "gptq", "bits": bits, "group_size": group, "sym": sym,
+            "desc_act": desc_act, "checkpoint_format": fmt}
+
+
+def awq_config(version="gemm", group=32):
+    return {"quant_method": "awq", "bits": 4, "group_size": group, "zero_point": True,
+            "version": version, "modules_to_not_convert": None}
+
+
+def fp8_config(block=None, **more):
+    c = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", **more}
+    if block:
+        c["weight_block_size"] = block
+    return c
+
+
+def modelopt_config(algo, group=None):
+    q = {"quant_algo": algo, "kv_cache_quant_algo": None, "exclude_modules": ["lm_head"]}
+    if group:
+        q["group_size"] = group
+    return {"producer": {"name": "modelopt", "version": "0.29.0"}, "quantization": q}
+
+
+HFQ = "hf_quant_config.json"
+VARIANTS = {
+    "fp8_block": (fp8(48, 40), fp8_config([48, 40])),
+    "fp8_block_bf16": (fp8(128, 128, "BF16"), fp8_config([128, 128])),
+    "fp8_block_e8m0": (fp8(32, 32, "F8_E8M0"), fp8_config([32, 32], scale_fmt="ue8m0")),
+    "fp8_tensor_static": (fp8(name="weight_scale", shape=lambda *s: (), act=True),
+                          fp8_config(activation_scheme="static")),
+    "fp8_channel": (fp8(1, 0, name="weight_scale", dtype="BF16"),
+                    ct_config("float-quantized", 8, "float", "channel")),
+    "fp8_fbgemm": (fp8(1, 0, name="weight_scale"), {"quant_method": "fbgemm_fp8",
+                                                    "activation_scale_ub": 1200.0}),
+    "fp8_pb_wo": (fp8(128, 128, name="weight_scale", shape=lambda r, c: (r, 1, c, 1)),
+                  modelopt_config("FP8_PB_WO")),
+    "mxfp8": (fp8(1, 32, "U8", "weight_scale"),
+              ct_config("mxfp8-quantized", 8, "float", "group", 32)),
+    "gptq_2bit": (gptq(2), gptq_config(2)),
+    "gptq_3bit": (gptq(3), gptq_config(3)),
+    "gptq_4bit": (gptq(4), gptq_config(4)),
+    "gptq_8bit": (gptq(8), gptq_config(8)),
+    "gptq_asym": (gptq(4, sym=False), gptq_config(4, sym=False)),
+    "gptq_v2": (gptq(4, sym=False, v2=True), gptq_config(4, sym=False, fmt="gptq_v2")),
+    "gptq_act_order": (gptq(4, sym=False, order=True), gptq_config(4, sym=False, desc_act=True)),
+    "gptq_no_g_idx": (gptq(4, g_idx=False), gptq_config(4)),
+    "gptq_row": (gptq(4, group=-1), gptq_config(4, group=-1)),
+    "gptq_planar": (gptq(3, planar=True, v2=True), gptq_config(3, fmt="gptq_p")),
+    "awq_gemm": (awq(), awq_config()),
+    "awq_row": (awq(-1), awq_config(group=-1)),
+    "awq_gemv": (awq(gemv=True), awq_config("gemv")),
+    "ct_w4": (ct_pack(4), ct_config("pack-quantized", 4, "int", "group", 32)),
+    "ct_w4_asym": (ct_pack(4, asym=True), ct_config("pack-quantized", 4, "int", "group", 32, False)),
+    "ct_w3": (ct_pack(3), ct_config("pack-quantized", 3, "int", "group", 32)),
+    "ct_w3_padded": (ct_pack(3, padded=True),
+                     ct_config("pack-quantized", 3, "int", "group", 32, version="0.13.0")),
+    "ct_w5_asym": (ct_pack(5, asym=True), ct_config("pack-quantized", 5, "int", "group", 32, False)),
+    "ct_w2": (ct_pack(2), ct_config("pack-quantized", 2, "int", "group", 32)),
+    "ct_w8_channel": (ct_pack(8, group=-1), ct_config("pack-quantized", 8, "int", "channel")),
+    "ct_act_order": (ct_pack(4, order=True),
+                     ct_config("pack-quantized", 4, "int", "group", 32, actorder="group")),
+    "ct_int8": (int8(), ct_config("int-quantized", 8, "int", "channel")),
+    "ct_int8_asym": (int8(asym=True), ct_config("int-quantized", 8, "int", "channel", None, False)),
+    "ct_nvfp4": (nvfp4(True), ct_config("nvfp4-pack-quantized", 4, "float", "tensor_group", 16)),
+    "ct_mxfp4": (mxfp4("weight_packed", "weight_scale"),
+                 ct_config("mxfp4-pack-quantized", 4, "float", "group", 32)),
+    "modelopt_nvfp4": (nvfp4(False), modelopt_config("NVFP4", 16)),
+    "modelopt_int4": (modelopt_int4(), modelopt_config("W4A16_AWQ", 32)),
+    "modelopt_w8a16": (int8(dtype="F32", shape=lambda n: (n,)), modelopt_config("W8A16")),
+    "deepseek_fp4": (mxfp4("weight", "scale", "I8", "F8_E8M0"), fp8_config([128, 128])),
+    "moe_fp8": (fp8(32, 32), fp8_config([32, 32])),
+    "moe_gptq": (gptq(4), gptq_config(4)),
+    "moe_awq": (awq(), awq_config()),
+    "moe_mxfp4": (mxfp4("weight_packed", "weight_scale"),
+                  ct_config("mxfp4-pack-quantized", 4, "float", "group", 32)),
+}
+
+
+# ---- models ----
+
+def config_of(name):
+    base = {"hidden_size": H, "intermediate_size": I, "num_hidden_layers": 1,
+            "num_attention_heads": NH, "num_key_value_heads": NKV, "vocab_size": V,
+            "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+            "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+            "head_dim": H // NH, "hidden_act": "silu", "torch_dtype": "bfloat16"}
+    if name.startswith("moe_"):
+        return {**base, "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
+                "num_experts": E, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+                "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}
+    return {**base, "architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+
+
+def shapes_of(name):
+    """Modules of the layer: (name, N, K) of matrices, (name, n) of vectors."""
+    q = [("self_attn.q_proj", H, H), ("self_attn.k_proj", H // 2, H),
+         ("self_attn.v_proj", H // 2, H), ("self_attn.o_proj", H, H)]
+    norms = ["input_layernorm", "post_attention_layernorm"]
+    if not name.startswith("moe_"):
+        return q + [("mlp.gate_proj", I, H), ("mlp.up_proj", I, H), ("mlp.down_proj", H, I)], norms, []
+    mats = []
+    for e in range(E):
+        mats += [(f"mlp.experts.{e}.gate_proj", 32, H), (f"mlp.experts.{e}.up_proj", 32, H),
+                 (f"mlp.experts.{e}.down_proj", H, 32)]
+    return q + mats, norms, [("self_attn.q_norm", H // NH), ("self_attn.k_norm", H // NH)]
+
+
+def dense(rng, shape, mean=0.0, std=1.0):
+    return bf16((mean + std * rng.standard_normal(shape)).astype(np.float32))
+
+
+def make(name, out):
+    quantise, quant_config = VARIANTS[name]
+    rng = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
+    stored, values, crcs = {}, {}, {}
+
+    def put(key, pair):
+        stored[key] = ("BF16", pair[0])
+        values[key] = pair[1]
+
+    put("model.embed_tokens.weight", dense(rng, (V, H), std=0.5))
+    put("lm_head.weight", dense(rng, (V, H), std=0.3))
+    put("model.norm.weight", dense(rng, H, 1.0, 0.2))
+    mats, norms, small = shapes_of(name)
+    for m in norms:
+        put(f"model.layers.0.{m}.weight", dense(rng, H, 1.0, 0.2))
+    for m, n in small:
+        put(f"model.layers.0.{m}.weight", dense(rng, n, 1.0, 0.2))
+    if name.startswith("moe_"):
+        put("model.layers.0.mlp.gate.weight", dense(rng, (E, H), std=0.5))
+    for m, n, k in mats:
+        parts, w = quantise(rng, n, k)
+        w = np.ascontiguousarray(w, np.float32)
+        for suffix, part in parts.items():
+            stored[f"model.layers.0.{m}.{suffix}"] = part
+        values[f"model.layers.0.{m}.weight"] = w
+        crcs[f"model.layers.0.{m}"] = f"{zlib.crc32(w.tobytes()):08x}"
+
+    out.mkdir(parents=True)
+    write_safetensors(out / "model.safetensors", stored)
+    config = config_of(name)
+    if "producer" in quant_config:
+        (out / HFQ).write_text(json.dumps(quant_config, indent=1) + "\n")
+        written = config
+    else:
+        written = {**config, "quantization_config": quant_config}
+    (out / "config.json").write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
+    golden = {"dump": crcs, "prompts": []}
+    for i, ids in enumerate(IDS):
+        logits = logits_of(config, values, ids)
+        np.save(out / f"logits_{i}.npy", logits)
+        golden["prompts"].append({"ids": ids, "logits": f"logits_{i}.npy"})
+    (out / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+
+
+MODELS = {}
+
+
+def logits_of(config, values, ids):
+    kind = config["model_type"]
+    if kind not in MODELS:
+        c = dict(config)
+        c.pop("torch_dtype")
+        conf = AutoConfig.for_model(c.pop("model_type"), **c)
+        MODELS[kind] = AutoModelForCausalLM.from_config(conf, dtype=torch.float32,
+                                                        attn_implementation="eager").eval()
+        MODELS[kind].config._experts_implementation = "eager"
+    model = MODELS[kind]
+    state = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in values.items()}
+    if kind == "qwen3_moe":
+        p = "model.layers.0.mlp.experts."
+        gu = [torch.cat([state.pop(f"{p}{e}.gate_proj.weight"), state.pop(f"{p}{e}.up_proj.weight")])
+              for e in range(E)]
+        state[p + "gate_up_proj"] = torch.stack(gu)
+        state[p + "down_proj"] = torch.stack([state.pop(f"{p}{e}.down_proj.weight") for e in range(E)])
+    model.load_state_dict(state, strict=True)
+    out = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float().numpy()
+    assert np.isfinite(out).all() and 0.1 < np.abs(out).max() < 1e4, np.abs(out).max()
+    return out
+
+
+def write_safetensors(path, tensors):
+    head, at, data = {}, 0, []
+    for key in sorted(tensors):
+        dtype, array = tensors[key]
+        raw = np.ascontiguousarray(array).tobytes()
+        head[key] = {"dtype": dtype, "shape": list(np.shape(array)), "data_offsets": [at, at + len(raw)]}
+        data.append(raw)
+        at += len(raw)
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("--out", type=Path, default=HERE / "quant")
+    args.add_argument("--only")
+    a = args.parse_args()
+    for name in VARIANTS:
+        if a.only and a.only != name:
+            continue
+        shutil.rmtree(a.out / name, ignore_errors=True)
+        make(name, a.out / name)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
