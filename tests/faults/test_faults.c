@@ -15,7 +15,9 @@
 
 #include "base/report.h"
 #include "checkpoint/checkpoint.h"
+#include "config/config.h"
 #include "faults/recipe.h"
+#include "plan/plan.h"
 
 static DavitRegistry *registry;
 
@@ -39,7 +41,7 @@ static uint64_t purposes_of(const char *command)
 {
     if (strcmp(command, "plan") == 0)
         return DAVIT_INSPECT | DAVIT_MAP;
-    if (strcmp(command, "dump") == 0)
+    if (strcmp(command, "dump") == 0 || strcmp(command, "decode") == 0)
         return DAVIT_INSPECT | DAVIT_CONVERT;
     if (strcmp(command, "run") == 0)
         return DAVIT_INSPECT | DAVIT_MAP | DAVIT_RUN;
@@ -75,6 +77,39 @@ static void case_close(Case *c)
     g_free(c->dir);
     g_free(c->work);
     g_free(c->model);
+}
+
+/* ---- commands ---- */
+
+/* "decode": every module that a quant plugin claims, all of its rows. What a plugin says of
+ * headers is a warning here, as in inspect; what it finds in the bytes is an error. */
+static void decode_all(const DavitCheckpoint *ckpt, DavitReport *report)
+{
+    g_autoptr(DavitReport) aside = davit_report_new();
+    g_autoptr(DavitSettings) settings = davit_settings_open(ckpt, aside);
+    g_autoptr(GPtrArray) modules = davit_modules_find(registry, ckpt, settings, report);
+
+    for (guint i = 0; i < modules->len; i++) {
+        const DavitModule *m = g_ptr_array_index(modules, i);
+        g_autofree float *values = NULL;
+
+        if (!m->quant)
+            continue;
+        g_assert_cmpuint(m->desc.n_rows * m->desc.n_cols, <, 1u << 20);
+        values = g_new(float, m->desc.n_rows * m->desc.n_cols);
+        for (uint64_t e = 0; e < m->desc.n_experts; e++)
+            davit_module_decode(m, ckpt, e, 0, m->desc.n_rows, values, report);
+    }
+}
+
+static DavitCheckpoint *run_command(const Case *c, DavitReport *report)
+{
+    DavitCheckpoint *ckpt = davit_checkpoint_open(registry, c->model, c->purposes, report);
+
+    if (ckpt && g_str_has_prefix(json_string_value(json_object_get(c->doc, "command")),
+                                 "decode "))
+        decode_all(ckpt, report);
+    return ckpt;
 }
 
 /* ---- comparing ---- */
@@ -201,8 +236,7 @@ static void run_case(gconstpointer data)
     Case c = case_open(data);
     const int wanted = (int)json_integer_value(json_object_get(c.doc, "exit"));
     g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitCheckpoint) ckpt =
-        davit_checkpoint_open(registry, c.model, c.purposes, report);
+    g_autoptr(DavitCheckpoint) ckpt = run_command(&c, report);
     const guint n_wrong = count_wrong(&c, report);
 
     if (n_wrong || exit_of(report) != wanted)
@@ -210,7 +244,9 @@ static void run_case(gconstpointer data)
             print_record(&c, davit_report_get(report, i));
     g_assert_cmpuint(n_wrong, ==, 0);
     g_assert_cmpint(exit_of(report), ==, wanted);
-    g_assert_cmpint(ckpt != NULL, ==, wanted == 0);
+    /* decode may fail after a checkpoint was opened */
+    if (c.purposes != (DAVIT_INSPECT | DAVIT_CONVERT))
+        g_assert_cmpint(ckpt != NULL, ==, wanted == 0);
     if (ckpt)
         check_counts(&c, ckpt);
     case_close(&c);
@@ -220,8 +256,7 @@ static int print_case(const char *name)
 {
     Case c = case_open(name);
     g_autoptr(DavitReport) report = davit_report_new();
-    g_autoptr(DavitCheckpoint) ckpt =
-        davit_checkpoint_open(registry, c.model, c.purposes, report);
+    g_autoptr(DavitCheckpoint) ckpt = run_command(&c, report);
 
     printf("%s: exit %d", name, exit_of(report));
     if (ckpt)

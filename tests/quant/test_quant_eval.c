@@ -69,12 +69,13 @@ static double difference(davit_engine *engine, const char *dir, const json_t *pr
     return most / scale;
 }
 
-static void check(const char *dir, unsigned layout, const char *what)
+/* @dtype, @access: of davit_model_params. */
+static void check(const char *dir, unsigned dtype, const char *what)
 {
     const davit_model_params params = {.struct_size = sizeof params,
                                        .model = dir,
                                        .activations = DAVIT_LIB_ACTIVATIONS_F32,
-                                       .layout = layout,
+                                       .dtype = dtype,
                                        .n_threads = 1,
                                        .no_tokenizer = 2};
     const davit_engine_params engine_params = {.struct_size = sizeof engine_params,
@@ -110,7 +111,8 @@ static void run_folder(gconstpointer data)
 {
     g_autofree char *dir = g_build_filename(FOLDERS, data, NULL);
 
-    check(dir, DAVIT_LIB_LAYOUT_DENSE, "dense");
+    check(dir, DAVIT_LIB_DTYPE_F32, "float32 copies");
+    check(dir, DAVIT_LIB_DTYPE_STORED, "as the plan chooses");
 }
 
 int main(int argc, char **argv)

@@ -58,14 +58,14 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     d->params[N_OUT] = d->n_rows;
     d->col_unit = d->params[GROUP];
     if (d->params[GEMV]) {
-        davit_q_part(c, "weight", w, d->n_cols / 2, 1, 0, DAVIT_PART_ROWS);
-        davit_q_part(c, "scale", s, s->shape[1] * size, 1, 0, DAVIT_PART_ROWS);
-        davit_q_part(c, "zero", z, z->shape[1] * 4, 1, 0, DAVIT_PART_ROWS);
+        davit_q_part(c, "weight", w, d->n_cols / 2);
+        davit_q_part(c, "scale", s, s->shape[1] * size);
+        davit_q_part(c, "zero", z, z->shape[1] * 4);
     } else {
         d->row_unit = 8;
-        davit_q_part(c, "weight", w, 4, 8, 0, DAVIT_PART_ACROSS);
-        davit_q_part(c, "scale", s, size, 1, 0, DAVIT_PART_ACROSS);
-        davit_q_part(c, "zero", z, 4, 8, 0, DAVIT_PART_ACROSS);
+        davit_q_part(c, "weight", w, 0);
+        davit_q_part(c, "scale", s, 0);
+        davit_q_part(c, "zero", z, 0);
     }
     d->codes = (davit_quant_codes){.group = d->params[GROUP] < d->n_cols ? d->params[GROUP] : 0,
                                    .bits = 4,

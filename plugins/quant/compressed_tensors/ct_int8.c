@@ -70,12 +70,10 @@ int32_t ct_int8_check(const davit_quant_module *module, davit_quant_desc *out,
     out->params[ZEROS] = z != NULL;
     out->col_unit = out->params[N_GROUPS] > 1 ? out->params[GROUP] : 1;
     size = out->params[N_GROUPS] * davit_q_scale_bytes((uint32_t)out->params[SCALE_TYPE]);
-    davit_q_part(&c, "weight", w, out->n_cols, 1, 0, DAVIT_PART_ROWS);
-    davit_q_part(&c, "scale", s, out->params[SHARED] ? 0 : size, 1, 0,
-                 out->params[SHARED] ? DAVIT_PART_SHARED : DAVIT_PART_ROWS);
+    davit_q_part(&c, "weight", w, out->n_cols);
+    davit_q_part(&c, "scale", s, out->params[SHARED] ? 0 : size);
     if (z)
-        davit_q_part(&c, "zero", z, out->params[SHARED] ? 0 : out->params[N_GROUPS], 1, 0,
-                     out->params[SHARED] ? DAVIT_PART_SHARED : DAVIT_PART_ROWS);
+        davit_q_part(&c, "zero", z, out->params[SHARED] ? 0 : out->params[N_GROUPS]);
     out->codes = (davit_quant_codes){.group = out->params[N_GROUPS] > 1 ? out->params[GROUP] : 0,
                                      .scale_rows = out->params[SHARED] ? out->n_rows : 1,
                                      .bits = 8,

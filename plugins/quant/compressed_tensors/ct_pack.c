@@ -173,15 +173,12 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     d->row_unit = z ? unit : 1;
     if (!d->params[ORDERED])
         d->col_unit = d->params[GROUP];
-    davit_q_part(c, "weight", w, 4 * d->params[WORDS], 1, 0, DAVIT_PART_ROWS);
-    davit_q_part(c, "scale", s, d->params[N_GROUPS] * davit_q_scale_bytes(type), 1, 0,
-                 DAVIT_PART_ROWS);
+    davit_q_part(c, "weight", w, 4 * d->params[WORDS]);
+    davit_q_part(c, "scale", s, d->params[N_GROUPS] * davit_q_scale_bytes(type));
     if (z)
-        davit_q_part(c, "zero", z, d->params[N_GROUPS] * 4 * (unit * bits / 32), unit, 0,
-                     unit > d->n_rows || d->n_rows % unit ? DAVIT_PART_ACROSS
-                                                          : DAVIT_PART_ROWS);
+        davit_q_part(c, "zero", z, 0);
     if (idx && d->params[ORDERED])
-        davit_q_part(c, "g_idx", idx, 0, 1, 0, DAVIT_PART_SHARED);
+        davit_q_part(c, "g_idx", idx, 0);
     d->codes.group = d->params[GROUP] < d->n_cols ? d->params[GROUP] : 0;
     d->codes.bits = bits;
     d->codes.scale_type = type;

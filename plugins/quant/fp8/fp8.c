@@ -12,7 +12,7 @@
 #define F8    "f8_e4m3/1|f8_e5m2/1"
 #define SCALE "f32/1|bf16/1|f16/1|f8_e8m0/1|u8/1"
 
-enum { BN, BK, SCALE_TYPE, GRID_COLS }; /* params */
+enum { BN, BK, SCALE_TYPE, GRID_COLS, GRID_ROWS }; /* params */
 
 /* Names of the scales beside "weight", and joined to a tensor that is the module itself. */
 static const char *const beside[] = {"weight_scale_inv", "weight_scale", "scale", NULL};
@@ -150,7 +150,6 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
 {
     davit_quant_desc *d = c->desc;
     const uint32_t type = (uint32_t)davit_q_scale_type(s->dtype);
-    const uint64_t size = davit_q_scale_bytes(type), row = g->cols * size;
 
     d->row_unit = g->shared ? 1 : g->bn;
     d->col_unit = g->bk < d->n_cols ? g->bk : 1;
@@ -158,11 +157,9 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     d->params[BK] = g->bk;
     d->params[SCALE_TYPE] = type;
     d->params[GRID_COLS] = g->cols;
-    davit_q_part(c, "weight", w, d->n_cols, 1, d->n_cols * d->n_rows, DAVIT_PART_ROWS);
-    if (g->shared)
-        davit_q_part(c, "scale", s, 0, 1, d->n_experts > 1 ? size : 0, DAVIT_PART_SHARED);
-    else
-        davit_q_part(c, "scale", s, row, g->bn, g->rows * row, DAVIT_PART_ROWS);
+    d->params[GRID_ROWS] = g->rows;
+    davit_q_part(c, "weight", w, d->n_cols);
+    davit_q_part(c, "scale", s, !g->shared && g->bn == 1 ? g->cols * davit_q_scale_bytes(type) : 0);
     d->codes = (davit_quant_codes){
         .group = g->bk < d->n_cols ? g->bk : 0,
         .scale_rows = g->shared ? d->n_rows : g->bn,
@@ -220,10 +217,10 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     const davit_quant_desc *d = t->desc;
-    const uint64_t at = row / d->params[BN] * d->params[GRID_COLS] + group;
+    const uint64_t line = t->expert * d->params[GRID_ROWS] + row / d->params[BN];
 
-    return davit_q_scale(t->parts[1].ptr + t->expert * d->parts[1].expert_bytes,
-                         (uint32_t)d->params[SCALE_TYPE], at);
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)d->params[SCALE_TYPE],
+                         line * d->params[GRID_COLS] + group);
 }
 
 static davit_q_view view_of(const davit_quant_desc *d)

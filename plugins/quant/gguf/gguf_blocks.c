@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GGUF's block layouts: a module that is one tensor of such a dtype. Bit rules: ggml-quants,
- * in the SDK's reference. Types without a decoder here are refused by plugins/quant/known. */
+ * in the SDK's reference and in gguf_more.c. Types without a decoder here (IQ1, IQ2, IQ3) are
+ * refused by plugins/quant/known. */
 #include <davit/help/records.h>
 #include <davit/help/ref.h>
+
+#include "gguf_more.h"
 
 static int32_t gguf_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                           const davit_sink *sink)
@@ -11,7 +14,7 @@ static int32_t gguf_claim(void *self, const davit_quant_module *signature, davit
     (void)self;
     (void)sink;
 
-    if (!layout || layout->block_elems == 1)
+    if ((!layout || layout->block_elems == 1) && !gguf_more_is(signature))
         return davit_decline(out);
     return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
 }
@@ -22,6 +25,8 @@ static int32_t gguf_check(void *self, const davit_quant_module *module, davit_qu
     const davit_tensor_info *info = module->parts[0]->info;
     (void)self;
 
+    if (gguf_more_is(module))
+        return gguf_more_check(module, out, sink);
     if (info->rank < 2)
         return davit_say(sink, DAVIT_E_UNSUPPORTED,
                          &(davit_refusal){
@@ -37,13 +42,17 @@ static int32_t gguf_check(void *self, const davit_quant_module *module, davit_qu
 static int32_t gguf_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
     (void)self;
-    return davit_ref_module_verify(tile, sink);
+    return gguf_more_has(tile->desc) ? gguf_more_verify(tile, sink)
+                                     : davit_ref_module_verify(tile, sink);
 }
 
 static void gguf_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
 {
     (void)self;
-    davit_ref_module_decode(tile, out);
+    if (gguf_more_has(tile->desc))
+        gguf_more_decode(tile, out);
+    else
+        davit_ref_module_decode(tile, out);
 }
 
 static const davit_quant_iface gguf_quant = {
@@ -55,7 +64,8 @@ static const davit_quant_iface gguf_quant = {
 };
 
 DAVIT_COMPONENT(gguf_blocks, DAVIT_KIND_QUANT, "org.davit.quant.gguf",
-                "layout=q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k",
+                "layout=q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|"
+                "tq1_0|tq2_0|gguf.mxfp4|gguf.nvfp4|q1_0|q2_0",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &gguf_quant);
 

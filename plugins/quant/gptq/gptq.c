@@ -191,12 +191,12 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     d->params[SCALE_TYPE] = type;
     d->params[N_OUT] = d->n_rows;
     d->row_unit = z ? unit : 1;
-    davit_q_part(c, "weight", w, 4, 1, 0, DAVIT_PART_ACROSS);
-    davit_q_part(c, "scale", s, davit_q_scale_bytes(type), 1, 0, DAVIT_PART_ACROSS);
+    davit_q_part(c, "weight", w, 0);
+    davit_q_part(c, "scale", s, 0);
     if (z)
-        davit_q_part(c, "zero", z, unit * bits / 8, unit, 0, DAVIT_PART_ACROSS);
+        davit_q_part(c, "zero", z, 0);
     if (idx && d->params[ORDERED])
-        davit_q_part(c, "g_idx", idx, 0, 1, 0, DAVIT_PART_SHARED);
+        davit_q_part(c, "g_idx", idx, 0);
     d->codes.group = d->params[GROUP] < d->n_cols ? d->params[GROUP] : 0;
     d->codes.bits = (uint32_t)bits;
     d->codes.scale_type = type;
@@ -233,7 +233,7 @@ static int32_t gptq_check(void *self, const davit_quant_module *module, davit_qu
     if (z)
         z = davit_q_need(&c, "qzeros", "i32/1");
     if (idx)
-        idx = davit_q_need(&c, "g_idx", "i32/1|i64/1");
+        idx = davit_q_need(&c, "g_idx", "i32/1");
     out->n_rows = w->shape[1];
     out->col_unit = 1;
     if (c.status || !read_bits(&c, w, z))
@@ -336,7 +336,9 @@ static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sin
 
     if (p[ZEROS] == ZEROS_MIDDLE || !p[SYMMETRIC])
         return DAVIT_OK;
-    is = stored_zero(t, t->row, 0);
+    is = want;
+    for (uint64_t r = 0; is == want && r < (t->n_rows ? t->n_rows : 1); r++)
+        is = stored_zero(t, t->row + r, 0);
     if (is == want)
         return DAVIT_OK;
     snprintf(expected, sizeof expected, "stored zeros %u of version %u", want,

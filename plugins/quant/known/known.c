@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Quantised layouts that davit knows by their tensors and does not read yet: refused by name,
- * so that nobody is told "unknown". A plugin that reads one of them simply accepts it: a
+ * Quantised layouts that davit knows by their tensors and does not read, or not in every
+ * variant: refused by name, so that nobody is told "unknown". A plugin that reads one of them simply accepts it: a
  * refusal counts only where nobody accepts. */
 #include <string.h>
 
@@ -44,6 +44,9 @@ static const known_layout layouts[] = {
     {"bitsandbytes 4-bit", {{"weight", "u8/1"}, {"weight.quant_state.*", NULL}}},
     {"MXFP4 as in gpt-oss", {{"_blocks", "u8/1"}, {"_scales", "u8/1"}}},
     {"MXFP4 as in gpt-oss", {{"blocks", "u8/1"}, {"scales", "u8/1"}}},
+    {"AQLM", {{"codebooks", NULL}, {"codes", NULL}}},
+    {"QuIP#", {{"Qidxs", NULL}}},
+    {"torchao", {{"qdata", NULL}}},
     {"EXL2", {{"q_weight", NULL}}},
     {"EXL3", {{"trellis", NULL}}},
     {"HQQ", {{"W_q", NULL}}},
@@ -56,14 +59,6 @@ static const known_layout layouts[] = {
     {"GGUF IQ3_S", {{"*", "iq3_s/1"}}},
     {"GGUF IQ1_S", {{"*", "iq1_s/1"}}},
     {"GGUF IQ1_M", {{"*", "iq1_m/1"}}},
-    {"GGUF IQ4_NL", {{"*", "iq4_nl/1"}}},
-    {"GGUF IQ4_XS", {{"*", "iq4_xs/1"}}},
-    {"GGUF TQ1_0", {{"*", "tq1_0/1"}}},
-    {"GGUF TQ2_0", {{"*", "tq2_0/1"}}},
-    {"GGUF MXFP4", {{"*", "gguf.mxfp4/1"}}},
-    {"GGUF NVFP4", {{"*", "gguf.nvfp4/1"}}},
-    {"GGUF Q1_0", {{"*", "q1_0/1"}}},
-    {"GGUF Q2_0", {{"*", "q2_0/1"}}},
 };
 
 /* Weights of less than two bytes whose scales are absent, and scales without a weight. */
@@ -127,7 +122,7 @@ static int32_t say_no(const davit_quant_module *m, const known_layout *found, ui
               &(davit_refusal){
                   .code = code,
                   .subject = *part->suffix ? part->suffix : part->dtype,
-                  .expected = "F32, F16, BF16, or GGUF Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K to Q6_K",
+                  .expected = "F32, F16, BF16, FP8, GPTQ, AWQ, compressed-tensors, NVFP4, MXFP4, or GGUF Q, TQ, IQ4",
                   .found = found->name,
                   .message = message,
                   .hint = hint,
@@ -145,7 +140,7 @@ static int32_t known_claim(void *self, const davit_quant_module *signature, davi
     if (found)
         return say_no(signature, found, DAVIT_R_QUANT_UNKNOWN,
                       "this quantised layout is known, but this version does not read it",
-                      "use a BF16 checkpoint or one of the GGUF layouts named above", out, sink);
+                      "use a checkpoint in one of the layouts named above", out, sink);
     found = find_layout(broken, sizeof broken / sizeof *broken, signature);
     if (found)
         return say_no(signature, found, DAVIT_R_TENSOR_MISSING,
@@ -183,7 +178,7 @@ static const davit_quant_iface known_quant = {
 };
 
 DAVIT_COMPONENT(known, DAVIT_KIND_QUANT, "org.davit.quant.known",
-                "suffix=q_weight|trellis|W_q", DAVIT_INSPECT, 0,
+                "suffix=q_weight|trellis|W_q|Qidxs|codes|qdata", DAVIT_INSPECT, 0,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &known_quant);
 
 DAVIT_PLUGIN("org.davit.quant.known", "Names of quantised layouts", "davit", "0.1.0",

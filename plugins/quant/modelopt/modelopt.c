@@ -71,8 +71,8 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
         out->params[N_GROUPS] = n;
         out->row_unit = 2;
         out->col_unit = out->params[GROUP];
-        davit_q_part(&c, "weight", w, out->n_cols, 2, 0, DAVIT_PART_ROWS);
-        davit_q_part(&c, "scale", s, n * davit_q_scale_bytes(type), 1, 0, DAVIT_PART_ROWS);
+        davit_q_part(&c, "weight", w, 0);
+        davit_q_part(&c, "scale", s, n * davit_q_scale_bytes(type));
         out->codes = (davit_quant_codes){.group = n > 1 ? out->params[GROUP] : 0,
                                          .bits = 4,
                                          .scale_type = type,

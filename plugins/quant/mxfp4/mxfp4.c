@@ -104,8 +104,8 @@ static int32_t mxfp4_check(void *self, const davit_quant_module *module, davit_q
         const uint64_t row = out->n_cols / 2, scales = out->n_cols / GROUP;
 
         out->col_unit = GROUP;
-        davit_q_part(&c, "weight", w, row, 1, row * out->n_rows, DAVIT_PART_ROWS);
-        davit_q_part(&c, "scale", s, scales, 1, scales * out->n_rows, DAVIT_PART_ROWS);
+        davit_q_part(&c, "weight", w, row);
+        davit_q_part(&c, "scale", s, scales);
         out->codes = (davit_quant_codes){.group = GROUP,
                                          .bits = 4,
                                          .kind = DAVIT_CODE_E2M1,

@@ -107,10 +107,9 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
         const uint64_t row = out->n_cols / 2, scales = out->n_cols / GROUP;
 
         out->col_unit = GROUP;
-        davit_q_part(&c, "weight", w, row, 1, row * out->n_rows, DAVIT_PART_ROWS);
-        davit_q_part(&c, "scale", s, scales, 1, scales * out->n_rows, DAVIT_PART_ROWS);
-        davit_q_part(&c, "global_scale", g, 0, 1, out->params[GLOBALS] ? 4 : 0,
-                     DAVIT_PART_SHARED);
+        davit_q_part(&c, "weight", w, row);
+        davit_q_part(&c, "scale", s, scales);
+        davit_q_part(&c, "global_scale", g, 0);
         out->codes = (davit_quant_codes){.group = GROUP,
                                          .bits = 4,
                                          .kind = DAVIT_CODE_E2M1,

@@ -228,20 +228,16 @@ uint64_t davit_q_product(const davit_tensor_info *t, uint32_t first, uint32_t la
 }
 
 void davit_q_part(davit_q_check *c, const char *role, const davit_tensor_info *t,
-                  uint64_t row_bytes, uint64_t row_group, uint64_t expert_bytes,
-                  uint64_t placing)
+                  uint64_t row_bytes)
 {
     for (uint64_t i = 0; t && i < c->module->n_parts; i++) {
         if (c->module->parts[i]->info != t || c->desc->n_parts == DAVIT_MAX_PARTS)
             continue;
         c->desc->parts[c->desc->n_parts++] =
-            (davit_quant_part){.struct_size = DAVIT_END(davit_quant_part, placing),
+            (davit_quant_part){.struct_size = DAVIT_END(davit_quant_part, row_bytes),
                                .role = role,
                                .index = i,
-                               .row_bytes = row_bytes,
-                               .row_group = row_group,
-                               .expert_bytes = expert_bytes,
-                               .placing = placing};
+                               .row_bytes = row_bytes};
     }
 }
 

@@ -63,10 +63,10 @@ int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t);
 /* Scales of activations and of the KV cache: one number each, finite, above 0. They change
  * no weight, and are accounted for. */
 void davit_q_activations(davit_q_check *c);
-/* Append a part to the description. @row_bytes, @row_group, @placing as in quant.h. */
+/* Append a part to the description. @row_bytes as in quant.h: 0 = its rows do not lie one after
+ * another. */
 void davit_q_part(davit_q_check *c, const char *role, const davit_tensor_info *t,
-                  uint64_t row_bytes, uint64_t row_group, uint64_t expert_bytes,
-                  uint64_t placing);
+                  uint64_t row_bytes);
 /* The configuration's number for @key against what the tensors say; 0 = not stated. */
 void davit_q_agree(davit_q_check *c, const char *key, int64_t stated, int64_t found);
 /* One error. @code is DAVIT_R_. Returns: 0, so that callers return it as "no". */

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks of IQ4_NL, IQ4_XS, TQ1_0, TQ2_0, MXFP4, NVFP4, Q1_0 and Q2_0, as ggml-quants reads
+ * them: codes of each element, one scale per group. */
+#include "gguf_more.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <davit/help/bytes.h>
+#include <davit/help/ref.h>
+
+#define MOST_ELEMS 256
+
+typedef struct Type {
+    const char *name; /* dtype and layout */
+    uint32_t elems, bytes, group;
+    void (*codes)(const uint8_t *block, uint8_t *out); /* elems codes */
+    float (*scale)(const uint8_t *block, uint64_t group);
+    uint32_t bits, kind, scale_type;
+    float zero;
+} Type;
+
+static float half_at(const uint8_t *p)
+{
+    return davit_ref_f16_to_f32(davit_bytes_u16le(p));
+}
+
+/* ---- codes ---- */
+
+/* Byte j holds elements j and j + n/2 of @n. */
+static void halves(const uint8_t *qs, uint32_t n, uint8_t *out)
+{
+    for (uint32_t j = 0; j < n / 2; j++) {
+        out[j] = qs[j] & 15;
+        out[j + n / 2] = qs[j] >> 4;
+    }
+}
+
+static void iq4_nl_codes(const uint8_t *b, uint8_t *out)
+{
+    halves(b + 2, 32, out);
+}
+
+static void iq4_xs_codes(const uint8_t *b, uint8_t *out)
+{
+    for (uint32_t k = 0; k < 8; k++)
+        halves(b + 8 + 16 * k, 32, out + 32 * k);
+}
+
+static void mxfp4_codes(const uint8_t *b, uint8_t *out)
+{
+    halves(b + 1, 32, out);
+}
+
+static void nvfp4_codes(const uint8_t *b, uint8_t *out)
+{
+    for (uint32_t k = 0; k < 4; k++)
+        halves(b + 4 + 8 * k, 16, out + 16 * k);
+}
+
+static void tq2_0_codes(const uint8_t *b, uint8_t *out)
+{
+    for (uint32_t i = 0; i < 256; i++)
+        out[i] = b[i / 128 * 32 + i % 32] >> 2 * (i / 32 % 4) & 3;
+}
+
+/* Trit @n of a byte: the byte is a fraction in base 3. */
+static uint8_t trit(uint8_t byte, int n)
+{
+    static const uint8_t pow3[] = {1, 3, 9, 27, 81};
+    const uint8_t q = (uint8_t)(byte * pow3[n]);
+
+    return (uint8_t)((uint16_t)(q * 3) >> 8);
+}
+
+/* Five trits of bytes 0..31, then of bytes 32..47, four of the last four bytes. */
+static void tq1_0_codes(const uint8_t *b, uint8_t *out)
+{
+    for (int n = 0; n < 5; n++)
+        for (int m = 0; m < 32; m++)
+            *out++ = trit(b[m], n);
+    for (int n = 0; n < 5; n++)
+        for (int m = 32; m < 48; m++)
+            *out++ = trit(b[m], n);
+    for (int n = 0; n < 4; n++)
+        for (int m = 48; m < 52; m++)
+            *out++ = trit(b[m], n);
+}
+
+static void q1_0_codes(const uint8_t *b, uint8_t *out)
+{
+    for (uint32_t i = 0; i < 128; i++)
+        out[i] = b[2 + i / 8] >> i % 8 & 1;
+}
+
+static void q2_0_codes(const uint8_t *b, uint8_t *out)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        out[i] = b[2 + i / 4] >> 2 * (i % 4) & 3;
+}
+
+/* ---- scales ---- */
+
+static float first_half(const uint8_t *b, uint64_t group)
+{
+    (void)group;
+    return half_at(b);
+}
+
+static float twice_first_half(const uint8_t *b, uint64_t group)
+{
+    (void)group;
+    return 2.0f * half_at(b); /* bit b is (b - 1/2) * 2d: +-d without rounding */
+}
+
+static float iq4_xs_scale(const uint8_t *b, uint64_t k)
+{
+    const uint32_t high = (uint32_t)davit_bytes_u16le(b + 2) >> 2 * k & 3;
+    const uint32_t low = b[4 + k / 2] >> 4 * (k % 2) & 15;
+
+    return half_at(b) * (float)((int)(low | high << 4) - 32);
+}
+
+static float mxfp4_scale(const uint8_t *b, uint64_t group)
+{
+    (void)group;
+    return davit_q_e8m0(b[0]);
+}
+
+/* E4M3 without sign; ggml reads 0x7F as 0. */
+static float nvfp4_scale(const uint8_t *b, uint64_t k)
+{
+    const uint8_t code = b[k] & 0x7f;
+
+    return code == 0x7f ? 0.0f : davit_q_e4m3(code);
+}
+
+static float tq2_0_scale(const uint8_t *b, uint64_t group)
+{
+    (void)group;
+    return half_at(b + 64);
+}
+
+static float tq1_0_scale(const uint8_t *b, uint64_t group)
+{
+    (void)group;
+    return half_at(b + 52);
+}
+
+#define UINT DAVIT_CODE_UINT
+static const Type types[] = {
+    {"iq4_nl/1", 32, 18, 32, iq4_nl_codes, first_half, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, 0},
+    {"iq4_xs/1", 256, 136, 32, iq4_xs_codes, iq4_xs_scale, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F32, 0},
+    {"tq1_0/1", 256, 54, 256, tq1_0_codes, tq1_0_scale, 2, UINT, DAVIT_SCALE_F16, 1},
+    {"tq2_0/1", 256, 66, 256, tq2_0_codes, tq2_0_scale, 2, UINT, DAVIT_SCALE_F16, 1},
+    {"gguf.mxfp4/1", 32, 17, 32, mxfp4_codes, mxfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, 0},
+    {"gguf.nvfp4/1", 64, 36, 16, nvfp4_codes, nvfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, 0},
+    {"q1_0/1", 128, 18, 128, q1_0_codes, twice_first_half, 1, UINT, DAVIT_SCALE_F32, 0.5f},
+    {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 2, UINT, DAVIT_SCALE_F16, 1},
+};
+
+static const Type *type_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}
+
+/* ---- check ---- */
+
+static const char *weight_name(const davit_quant_module *m)
+{
+    return davit_q_has(m, "weight", NULL) ? "weight" : "";
+}
+
+int gguf_more_is(const davit_quant_module *m)
+{
+    for (uint64_t i = 0; i < m->n_parts; i++)
+        if (strcmp(m->parts[i]->suffix, weight_name(m)) == 0)
+            return type_of(m->parts[i]->dtype) != NULL;
+    return 0;
+}
+
+int gguf_more_has(const davit_quant_desc *d)
+{
+    return type_of(d->layout) != NULL;
+}
+
+/* NVFP4's float32 for the whole tensor, or for each expert; absent = 1. */
+static void read_factor(davit_q_check *c, const Type *type)
+{
+    const davit_tensor_info *s = davit_q_find(c, "scale");
+    uint64_t n_bytes = 0;
+    const uint8_t *p;
+    float value;
+
+    if (!s)
+        return;
+    if (type->scale_type != DAVIT_SCALE_E4M3) {
+        davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_ORPHAN, s->name, type->name, "scale",
+                     "this type has no such tensor");
+        return;
+    }
+    c->desc->params[0] = davit_q_product(s, 0, s->rank) == c->desc->n_experts;
+    if (!c->desc->params[0] || !davit_q_need(c, "scale", "f32/1")) {
+        davit_q_one_number(c, s);
+        return;
+    }
+    p = davit_q_peek(c, "scale", &n_bytes);
+    for (uint64_t e = 0; p && e < n_bytes / 4; e++) {
+        value = davit_q_scale(p, DAVIT_SCALE_F32, e);
+        if (!isfinite(value) || value <= 0) {
+            davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_SCALE_VALUE, s->name,
+                         "a finite number above 0", "another",
+                         "the global scale of a weight cannot be this");
+            return;
+        }
+    }
+    davit_q_part(c, "global_scale", s, 0);
+}
+
+int32_t gguf_more_check(const davit_quant_module *module, davit_quant_desc *out,
+                        const davit_sink *sink)
+{
+    const davit_tensor_info *w;
+    const Type *type;
+    davit_q_check c;
+    uint64_t row;
+
+    davit_q_begin(&c, module, "gguf/1", out, sink);
+    w = davit_q_need(&c, weight_name(module), NULL);
+    type = w ? type_of(w->dtype) : NULL;
+    if (!type)
+        return DAVIT_QUANT_OTHER;
+    out->layout = type->name;
+    davit_q_activations(&c);
+    if (w->rank < 2 || w->rank > 3 || !davit_q_product(w, 0, w->rank) ||
+        w->shape[w->rank - 1] % type->elems) {
+        char want[64];
+
+        snprintf(want, sizeof want, "matrices of rows of %u elements", type->elems);
+        davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name, want,
+                     "another shape", "the tensor is not whole blocks of its type");
+        return davit_q_end(&c);
+    }
+    out->n_experts = w->rank == 3 ? w->shape[0] : 1;
+    out->n_rows = w->shape[w->rank - 2];
+    out->n_cols = w->shape[w->rank - 1];
+    row = out->n_cols / type->elems * type->bytes;
+    if (w->n_bytes / row != out->n_experts * out->n_rows || w->n_bytes % row)
+        davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                     "bytes that follow from shape and type", "others",
+                     "the tensor's bytes do not fit its shape");
+    out->col_unit = type->elems;
+    davit_q_part(&c, "weight", w, row);
+    read_factor(&c, type);
+    out->codes = (davit_quant_codes){.group = type->group,
+                                     .bits = type->bits,
+                                     .kind = type->kind,
+                                     .scale_type = type->scale_type,
+                                     .zero_type = DAVIT_ZERO_CONST,
+                                     .zero = type->zero};
+    return davit_q_end(&c);
+}
+
+/* ---- tiles ---- */
+
+static const uint8_t *block_of(const davit_quant_tile *t, const Type *type, uint64_t row,
+                               uint64_t col)
+{
+    const davit_quant_desc *d = t->desc;
+
+    return t->parts[0].ptr + (t->expert * d->n_rows + row) * d->parts[0].row_bytes +
+           col / type->elems * type->bytes;
+}
+
+static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
+                  uint8_t *out)
+{
+    const Type *type = type_of(t->desc->layout);
+    uint8_t block[MOST_ELEMS];
+
+    for (uint64_t i = 0; i < n;) {
+        const uint64_t from = (col + i) % type->elems;
+        const uint64_t m = n - i < type->elems - from ? n - i : type->elems - from;
+
+        type->codes(block_of(t, type, row, col + i), block);
+        memcpy(out + i, block + from, m);
+        i += m;
+    }
+}
+
+static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
+{
+    const Type *type = type_of(t->desc->layout);
+    const uint64_t each = type->elems / type->group;
+
+    return type->scale(block_of(t, type, row, group * type->group), group % each);
+}
+
+static float factor(const davit_quant_tile *t, uint32_t *out_divide)
+{
+    *out_divide = 0;
+    return t->desc->n_parts < 2 ? 1.0f
+                                : davit_q_scale(t->parts[1].ptr, DAVIT_SCALE_F32,
+                                                t->desc->n_experts > 1 ? t->expert : 0);
+}
+
+static davit_q_view view_of(const davit_quant_desc *d)
+{
+    const Type *type = type_of(d->layout);
+
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .factor = type->scale_type == DAVIT_SCALE_E4M3 ? factor : NULL,
+                          .group = type->group};
+}
+
+void gguf_more_decode(const davit_quant_tile *tile, davit_quant_out *out)
+{
+    const davit_q_view view = view_of(tile->desc);
+
+    davit_q_decode(&view, tile, out);
+}
+
+/* Scales of these types may be negative and 0; none may be NaN or infinite. */
+int32_t gguf_more_verify(const davit_quant_tile *tile, const davit_sink *sink)
+{
+    const Type *type = type_of(tile->desc->layout);
+
+    for (uint64_t r = 0; r < (tile->n_rows ? tile->n_rows : 1); r++)
+        for (uint64_t c = 0; c < tile->n_cols; c += type->group) {
+            char where[96];
+
+            if (isfinite(scale(tile, tile->row + r, (tile->col + c) / type->group)))
+                continue;
+            snprintf(where, sizeof where, "expert %llu, row %llu, column %llu",
+                     (unsigned long long)tile->expert, (unsigned long long)(tile->row + r),
+                     (unsigned long long)(tile->col + c));
+            return davit_say(sink, DAVIT_E_CORRUPT,
+                             &(davit_refusal){.code = DAVIT_R_QUANT_SCALE_VALUE,
+                                              .subject = where,
+                                              .expected = "a finite scale",
+                                              .found = "NaN or infinity",
+                                              .message = "a scale of the quantised weight "
+                                                         "cannot be this"});
+        }
+    return DAVIT_OK;
+}
