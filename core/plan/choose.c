@@ -175,7 +175,8 @@ static void refuse_instr(Chooser *c, const DavitInstr *instr)
                     .found = layouts->len ? layouts->str : NULL,
                     .message = list ? "no kernel takes this op with these layouts"
                                     : "no kernels component has this op",
-                    .hint = list ? "the notes say why each candidate was not taken"
+                    .hint = list ? "the notes say why each candidate was not taken; --dtype f32 "
+                                   "keeps the weights as float32"
                                  : "davit plugin list shows the kernels that are there"});
     for (guint e = 0; list && e < list->len; e++)
         note_candidate(c, instr, &g_array_index(list, DavitEntryRef, e));

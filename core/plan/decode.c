@@ -59,8 +59,8 @@ GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *ch
         g_autoptr(DavitReport) said = davit_report_new();
         DavitModule *copy;
 
-        if (davit_module_table_need(table, module, said))
-            add_as_warnings(report, said);
+        davit_module_table_need(table, module, said);
+        add_as_warnings(report, said);
         copy = g_memdup2(module, sizeof *module);
         copy->name = g_strdup(module->name);
         g_ptr_array_add(modules, copy);

@@ -112,6 +112,16 @@ static void check_gemv(davit_q_check *c, const davit_tensor_info *w,
         describe(c, w, s, z);
 }
 
+/* Shapes of GEMV, which small GPTQ tensors have as well: then the configuration decides. */
+static int is_gemv(const davit_quant_module *m, const davit_tensor_info *w,
+                   const davit_tensor_info *s)
+{
+    const char *method = davit_q_settings(m)->method;
+
+    return w->shape[0] == s->shape[0] &&
+           (w->shape[1] != s->shape[1] || (method && strcmp(method, "awq") == 0));
+}
+
 static int32_t awq_check(void *self, const davit_quant_module *module, davit_quant_desc *out,
                          const davit_sink *sink)
 {
@@ -124,7 +134,7 @@ static int32_t awq_check(void *self, const davit_quant_module *module, davit_qua
     w = davit_q_need(&c, "qweight", "i32/1");
     s = davit_q_need(&c, "scales", SCALES);
     if (!w || !s || w->rank != 2 || s->rank != 2 || !w->shape[0] || !w->shape[1] ||
-        (w->shape[1] * 8 != s->shape[1] && w->shape[0] != s->shape[0]))
+        (w->shape[1] * 8 != s->shape[1] && !is_gemv(module, w, s)))
         return c.status ? c.status : DAVIT_QUANT_OTHER;
     z = davit_q_need(&c, "qzeros", "i32/1");
     if (z && w->shape[1] * 8 == s->shape[1])

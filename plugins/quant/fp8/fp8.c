@@ -112,19 +112,20 @@ static int read_grid(davit_q_check *c, const davit_tensor_info *s, Grid *out)
     uint64_t axes[5] = {1, 1, 1, 1, 1};
     const uint32_t n = grid_axes(s, d->n_experts, axes);
     const uint64_t all = davit_q_product(s, 0, s->rank);
+    const int power =
+        strcmp(s->dtype, "u8/1") == 0 || strcmp(s->dtype, "f8_e8m0/1") == 0;
 
-    if (all == d->n_experts && !(set->block_rows && n == 2)) {
+    if (all == d->n_experts && !power && !(set->block_rows && n == 2)) {
         *out = (Grid){d->n_rows, d->n_cols, 1, 1, 1};
         return d->n_experts > 1 || davit_q_one_number(c, s);
     }
     if (d->n_experts > 1 && s->rank > 0 && s->shape[0] != d->n_experts)
         return no_grid(c, s, d->n_experts, d->n_rows, 1, d->n_cols);
-    if (strcmp(s->dtype, "u8/1") == 0 || strcmp(s->dtype, "f8_e8m0/1") == 0)
-        if (n == 2 && axes[0] == d->n_rows && d->n_cols % 32 == 0 &&
-            axes[1] == d->n_cols / 32) { /* MXFP8 */
-            *out = (Grid){1, 32, axes[0], axes[1], 0};
-            return 1;
-        }
+    if (power && n == 2 && axes[0] == d->n_rows && d->n_cols % 32 == 0 &&
+        axes[1] == d->n_cols / 32) { /* MXFP8 */
+        *out = (Grid){1, 32, axes[0], axes[1], 0};
+        return 1;
+    }
     if (n == 1 || (n == 2 && axes[1] == 1 && axes[0] == d->n_rows)) {
         if (set->block_rows && (cells(d->n_rows, (uint64_t)set->block_rows) != axes[0] || n == 1))
             return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_QUANT_CONFIG_CONFLICT, s->name,

@@ -74,7 +74,8 @@ void davit_q_begin(davit_q_check *c, const davit_quant_module *module, const cha
 
 int32_t davit_q_end(davit_q_check *c)
 {
-    for (uint64_t i = 0; i < c->module->n_parts; i++) {
+    /* a check that stopped early has not asked for everything */
+    for (uint64_t i = 0; c->status == 0 && i < c->module->n_parts; i++) {
         const davit_quant_part_in *part = c->module->parts[i];
 
         if (!(c->seen >> i & 1))

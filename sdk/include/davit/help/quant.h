@@ -37,8 +37,9 @@ typedef struct davit_q_check {
     const davit_quant_module *module;
     davit_quant_desc *desc; /* being filled */
     const davit_sink *sink;
-    int32_t status;
     uint64_t seen; /* bit per part */
+    int32_t status;
+    uint32_t reserved;
 } davit_q_check;
 
 void davit_q_begin(davit_q_check *c, const davit_quant_module *module, const char *scheme,
