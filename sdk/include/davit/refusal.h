@@ -154,12 +154,6 @@ extern "C" {
     X(706, SOURCE_CHOSEN, "source-chosen", "one of several sources was chosen")           \
     X(707, GENERATION_DEFAULTS, "generation-defaults", "model asks for other sampling")   \
     X(708, USER_DECISION, "user-decision", "a flag of the user changed what is loaded")   \
-    X(714, QUANT_IGNORE_INCOMPLETE, "quant-ignore-incomplete", "plain, though not left out")\
-    X(715, QUANT_SCALE_FORMAT, "quant-scale-format", "scales are not in the stated format")\
-    X(716, QUANT_ZERO_WRAP, "quant-zero-wrap", "a stored zero point wraps round to 0")    \
-    X(717, QUANT_PADDING, "quant-padding", "padding bits or columns are not zero")        \
-    X(718, QUANT_KV_SCALE, "quant-kv-scale", "scales of the KV cache, and what is done")  \
-    X(719, QUANT_FAKE, "quant-fake", "scales beside plain weights; not applied")          \
     X(801, USAGE, "usage", "the command line or a call is wrong")                         \
     X(802, NOT_BUILT, "not-built", "a documented part that this version does not have")
 
