@@ -3,12 +3,13 @@
  */
 #include "engine/private.h"
 
+#include <pthread.h>
 #include <string.h>
 
 struct davit_text {
     DavitRegistry *registry;
     DavitTokenizer *tokenizer;
-    GMutex lock;
+    pthread_mutex_t lock; /* not a GMutex: the thread sanitizer does not see those */
     GPtrArray *idle; /* DavitEncoder, warm, under lock */
 };
 
@@ -31,7 +32,7 @@ int davit_text_load(const davit_text_params *p, davit_text **out_text,
     const DavitRegistryOptions where = {.plugin_paths = params.plugin_paths,
                                         .trust_dirs = params.trust_dirs};
     davit_text *text = g_new0(davit_text, 1);
-    g_mutex_init(&text->lock);
+    pthread_mutex_init(&text->lock, NULL);
     text->idle = g_ptr_array_new_with_free_func((GDestroyNotify)davit_encoder_free);
     text->registry = davit_registry_open(&where, report);
     if (text->registry)
@@ -55,7 +56,7 @@ void davit_text_free(davit_text *text)
     g_ptr_array_free(text->idle, TRUE);
     davit_tokenizer_free(text->tokenizer);
     davit_registry_free(text->registry);
-    g_mutex_clear(&text->lock);
+    pthread_mutex_destroy(&text->lock);
     g_free(text);
 }
 
@@ -106,18 +107,18 @@ int davit_text_is_special(const davit_text *text, int32_t id)
 static DavitEncoder *take_encoder(davit_text *text)
 {
     DavitEncoder *encoder = NULL;
-    g_mutex_lock(&text->lock);
+    pthread_mutex_lock(&text->lock);
     if (text->idle->len > 0)
         encoder = g_ptr_array_steal_index_fast(text->idle, text->idle->len - 1);
-    g_mutex_unlock(&text->lock);
+    pthread_mutex_unlock(&text->lock);
     return encoder ? encoder : davit_encoder_new(text->tokenizer);
 }
 
 static void give_encoder(davit_text *text, DavitEncoder *encoder)
 {
-    g_mutex_lock(&text->lock);
+    pthread_mutex_lock(&text->lock);
     g_ptr_array_add(text->idle, encoder);
-    g_mutex_unlock(&text->lock);
+    pthread_mutex_unlock(&text->lock);
 }
 
 void davit_encoding_clear(davit_encoding *encoding)
