@@ -112,6 +112,31 @@ static const DavitAdded *match_at(const DavitTrie *trie, const char *text, size_
     return best;
 }
 
+/* A special token that touches locked bytes is none. Where it began before them, a shorter
+ * one may stand there; where it only reached into them, the next may begin inside it. */
+static const DavitAdded *unlocked(DavitSplitter *s, const DavitAdded *added, size_t *end)
+{
+    const size_t start = s->scan;
+    const uint8_t *hit =
+        s->locked && (added->flags & DAVIT_ADDED_SPECIAL)
+            ? memchr(s->locked + start, 1, *end - start)
+            : NULL;
+    const size_t limit = hit ? (size_t)(hit - s->locked) : *end;
+
+    if (!hit)
+        return added;
+    if (limit > start) {
+        const size_t reached = *end;
+
+        added = match_at(s->trie, s->text, limit, start, end);
+        s->scan = added ? start : start + 1;
+        *end = added ? *end : reached;
+        return added;
+    }
+    s->scan = memchr(hit, 0, *end - limit) ? start + 1 : *end;
+    return NULL;
+}
+
 /* The next match from splitter->scan on. */
 static const DavitAdded *find_match(DavitSplitter *s, size_t *out_start, size_t *out_end)
 {
@@ -128,6 +153,11 @@ static const DavitAdded *find_match(DavitSplitter *s, size_t *out_start, size_t 
             s->scan = (size_t)(hit - s->text);
         }
         added = match_at(trie, s->text, s->n, s->scan, out_end);
+        if (added && s->locked) {
+            added = unlocked(s, added, out_end);
+            if (!added)
+                continue;
+        }
         if (added) {
             *out_start = s->scan;
             s->scan = *out_end;

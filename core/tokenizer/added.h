@@ -42,6 +42,7 @@ typedef struct DavitSplitter {
     const char *text;      /* (borrowed) */
     size_t n;
     bool safe;              /* pass over tokens flagged special */
+    const uint8_t *locked;  /* n bytes that no special token may touch; NULL = none */
     size_t scan;            /* where matching goes on */
     size_t done;            /* end of the last match, with stripped blanks */
     const DavitAdded *held; /* a match whose gap was given first */

@@ -43,6 +43,8 @@ typedef struct Job {
     bool safe;
     DavitAlign *align; /* NULL = no spans are wanted */
     const char *start; /* of the whole text, for spans */
+    const uint8_t *locked; /* of the text's bytes: no special token may touch them */
+    const char *text;      /* the text that locked belongs to */
 } Job;
 
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
@@ -302,10 +304,18 @@ static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
     int32_t status = DAVIT_OK;
     bool cut = false;
 
+    const char *raw = text;
+    const size_t raw_len = len;
+    const uint8_t *locked = job->locked ? job->locked + (raw - job->text) : NULL;
+
     if (job->align)
         davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
     text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
-    davit_splitter_init(&splitter, t->normal, text, len, job->safe);
+    const bool same = text == raw && len == raw_len;
+    /* where the text changed, bytes have no owner: one locked byte locks the part */
+    davit_splitter_init(&splitter, t->normal, text, len,
+                        job->safe || (locked && !same && memchr(locked, 1, raw_len)));
+    splitter.locked = same ? locked : NULL;
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
         status = part.added ? add_token(job, &splitter, &part, false)
                             : encode_part(job, text + part.start, part.end - part.start,
@@ -321,6 +331,7 @@ static int32_t encode_text(Job *job, const char *text, size_t len)
     DavitSplitter splitter;
     DavitPart part;
     int32_t status = DAVIT_OK;
+    g_autofree uint8_t *shifted = NULL;
 
     if (job->encoder->tokenizer->front_space && len > 0) {
         GString *front = job->encoder->front;
@@ -330,8 +341,15 @@ static int32_t encode_text(Job *job, const char *text, size_t len)
         text = front->str;
         len = front->len;
         job->start = text; /* spans count from here; the space is taken off at the end */
+        if (job->locked) {
+            shifted = g_malloc0(len);
+            memcpy(shifted + 1, job->locked, len - 1);
+            job->locked = shifted;
+        }
     }
     davit_splitter_init(&splitter, job->encoder->tokenizer->raw, text, len, job->safe);
+    splitter.locked = job->locked;
+    job->text = text;
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
         status = part.added ? add_token(job, &splitter, &part, true)
                             : encode_raw(job, text + part.start, part.end - part.start,
@@ -464,6 +482,15 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
     if (flags & DAVIT_ENCODE_SPECIAL)
         append_spans(spans, t->post.suffix.n, len);
     return DAVIT_OK;
+}
+
+int32_t davit_encode_locked(DavitEncoder *encoder, const char *text, size_t len,
+                            const uint8_t *locked, uint32_t flags, DavitIds *out,
+                            DavitReport *report)
+{
+    Job job = {.encoder = encoder, .out = out, .locked = locked};
+
+    return encode(&job, text, len, flags, report);
 }
 
 int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,

@@ -186,6 +186,12 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
                            uint32_t flags, DavitIds *out, GArray *spans,
                            DavitReport *report);
 
+/* As davit_encode, but no special token is recognised that touches a byte whose @locked (of
+ * @len bytes, 0 or 1; NULL = none) is 1: DAVIT_ENCODE_SAFE for parts of a text. */
+int32_t davit_encode_locked(DavitEncoder *encoder, const char *text, size_t len,
+                            const uint8_t *locked, uint32_t flags, DavitIds *out,
+                            DavitReport *report);
+
 /* One piece of a text on its way: what the model got, and what it made of it. */
 typedef struct DavitPiece {
     const char

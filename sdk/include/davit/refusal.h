@@ -123,6 +123,7 @@ extern "C" {
     X(330, QUANT_CONFIG_MISSING, "quant-config-missing", "tensors alone leave a choice open")\
     X(331, QUANT_CONFIG_VALUE, "quant-config-value", "a quantisation setting is invalid") \
     X(332, QUANT_TARGET_AMBIGUOUS, "quant-target-ambiguous", "two groups fit one module") \
+    X(341, TEMPLATE_INVALID, "template-invalid", "chat template does not parse")          \
     X(401, FORWARD_ABSENT, "forward-absent", "weight map known, no forward in this build")\
     X(402, QUANT_PARAMS, "quant-params", "parameters of a quantised layout do not fit")   \
     X(403, PRETOKENIZER_UNKNOWN, "pretokenizer-unknown", "pre-tokenizer shape unknown")   \
@@ -136,6 +137,10 @@ extern "C" {
     X(411, CONTEXT_EXCEEDED, "context-exceeded", "prompt is longer than the context")     \
     X(412, FLAG_UNSUPPORTED, "flag-unsupported", "flag value understood, not supported")  \
     X(413, QUANT_LAYOUT, "quant-layout", "a variant of a known quantised layout, not read")\
+    X(441, TEMPLATE_UNSUPPORTED, "template-unsupported", "chat template asks for too much")\
+    X(442, TEMPLATE_RAISED, "template-raised", "chat template refused its input")         \
+    X(443, TEMPLATE_MISSING, "template-missing", "the model has no chat template")        \
+    X(444, IDS_DIFFER, "ids-differ", "a prompt's ids are not those of the training")      \
     X(501, AMBIGUOUS, "ambiguous", "several candidates and no rule between them")         \
     X(502, ALL_DECLINED, "all-declined", "no component recognises the input")             \
     X(503, NO_PLUGINS, "no-plugins", "no plugin of the needed kind was found")            \
@@ -154,6 +159,7 @@ extern "C" {
     X(706, SOURCE_CHOSEN, "source-chosen", "one of several sources was chosen")           \
     X(707, GENERATION_DEFAULTS, "generation-defaults", "model asks for other sampling")   \
     X(708, USER_DECISION, "user-decision", "a flag of the user changed what is loaded")   \
+    X(741, CONTENT_TRUST, "content-trust", "control tokens inside message contents")      \
     X(801, USAGE, "usage", "the command line or a call is wrong")                         \
     X(802, NOT_BUILT, "not-built", "a documented part that this version does not have")
 

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Filters on sequences and mappings. Those that are generators in jinja are generators
+ * here: lazy, one pass. Source: jinja2 3.1.6 filters.py. */
+#include "template/text.h"
+
+#include <string.h>
+
+/* ---- attribute getters ---- */
+
+/* "a.b.0" as parts: names, and numbers where a part is all digits. */
+typedef struct Getter {
+    Value *parts;
+    size_t n;
+    Value fallback; /* for undefined values; V_MISSING or none = no fallback */
+    bool fold;      /* strings in lower case */
+} Getter;
+
+static Value part_value(Vm *vm, const Str *all, size_t start, size_t end)
+{
+    Str *part = tmpl_str_part(&vm->arena, all, start, end);
+    int64_t n = 0;
+    bool digits = part->n > 0;
+
+    for (size_t i = 0; i < part->n; i++) {
+        if (part->p[i] & 0x80)
+            tmpl_unsupported(vm, "an attribute with characters beyond ASCII");
+        digits &= g_ascii_isdigit(part->p[i]);
+    }
+    if (!digits)
+        return tmpl_string(part);
+    if (part->n > 18)
+        tmpl_unsupported(vm, "an attribute number of more than 18 digits");
+    for (size_t i = 0; i < part->n; i++)
+        n = n * 10 + (part->p[i] - '0');
+    return tmpl_int(n);
+}
+
+static Getter getter_of(Vm *vm, Value attribute)
+{
+    Getter getter = {.fallback = tmpl_missing()};
+    size_t start = 0;
+
+    if (attribute.type == V_MISSING || attribute.type == V_NONE)
+        return getter;
+    if (attribute.type != V_STR) {
+        getter.parts = tmpl_new(&vm->arena, Value);
+        getter.parts[0] = attribute;
+        getter.n = 1;
+        return getter;
+    }
+    getter.parts = tmpl_new_n(&vm->arena, Value, attribute.s->n + 1);
+    for (size_t at = 0; at <= attribute.s->n; at++)
+        if (at == attribute.s->n || attribute.s->p[at] == '.') {
+            getter.parts[getter.n++] = part_value(vm, attribute.s, start, at);
+            start = at + 1;
+        }
+    return getter;
+}
+
+static Value get(Vm *vm, const Getter *getter, Value item)
+{
+    for (size_t i = 0; i < getter->n; i++) {
+        item = tmpl_item(vm, item, getter->parts[i]);
+        if (item.type == V_UNDEFINED && getter->fallback.type != V_MISSING &&
+            getter->fallback.type != V_NONE)
+            item = getter->fallback;
+    }
+    return getter->fold && item.type == V_STR ? tmpl_string(tmpl_lower(vm, item.s)) : item;
+}
+
+/* ---- map, select ---- */
+
+/* State of map and its kin: their arguments, looked at when the first item is asked for. */
+typedef struct Mapping {
+    Args args;
+    bool started, attr, negate;
+    Iter iter;
+    Getter getter;
+    FilterFn *filter;
+    TestFn *test;
+    Args rest;
+    const Node *at;
+} Mapping;
+
+static Args args_from(const Args *args, size_t from)
+{
+    Args rest = *args;
+
+    from = MIN(from, args->n);
+    rest.pos += from;
+    rest.n -= from;
+    return rest;
+}
+
+static void start_map(Vm *vm, Mapping *m)
+{
+    const Value attribute = tmpl_keyword(&m->args, "attribute");
+
+    if (m->args.n == 0 && attribute.type != V_MISSING) {
+        for (size_t i = 0; i < m->args.n_named; i++)
+            if (!tmpl_str_is(m->args.names[i], "attribute") &&
+                !tmpl_str_is(m->args.names[i], "default"))
+                tmpl_raise(vm, "FilterArgumentError: unexpected keyword argument '%.*s'",
+                           TMPL_SHOW(m->args.names[i]));
+        m->getter = getter_of(vm, attribute);
+        m->getter.fallback = tmpl_keyword(&m->args, "default");
+        return;
+    }
+    if (m->args.n == 0)
+        tmpl_raise(vm, "FilterArgumentError: map requires a filter argument");
+    const Str *name = tmpl_need_str(vm, m->args.pos[0], "the name of a filter");
+    m->filter = tmpl_filter_find(name);
+    if (!m->filter)
+        tmpl_raise(vm, "TemplateRuntimeError: no filter named '%.*s'", TMPL_SHOW(name));
+    m->rest = args_from(&m->args, 1);
+}
+
+static bool next_map(Vm *vm, Iter *iter, Value *out)
+{
+    Mapping *m = iter->state;
+    const Node *at = vm->at;
+    Value item;
+
+    if (!m->started) {
+        m->started = true;
+        if (!tmpl_truth(vm, iter->source))
+            return false;
+        tmpl_iter(vm, iter->source, &m->iter);
+        start_map(vm, m);
+    }
+    if (!m->iter.next || !tmpl_next_value(vm, &m->iter, &item))
+        return false;
+    vm->at = m->at;
+    *out = m->filter ? m->filter(vm, item, &m->rest) : get(vm, &m->getter, item);
+    vm->at = at;
+    return true;
+}
+
+static Value mapping(Vm *vm, bool (*next)(Vm *, Iter *, Value *), Value value,
+                     const Args *args, bool attr, bool negate)
+{
+    Mapping *m = tmpl_new(&vm->arena, Mapping);
+
+    *m = (Mapping){.args = *args, .attr = attr, .negate = negate, .at = vm->at};
+    return tmpl_generator(vm, next, value, m);
+}
+
+static Value map(Vm *vm, Value value, const Args *args)
+{
+    return mapping(vm, next_map, value, args, false, false);
+}
+
+static void start_select(Vm *vm, Mapping *m)
+{
+    const size_t off = m->attr ? 1 : 0;
+
+    if (m->attr && m->args.n == 0)
+        tmpl_raise(vm, "FilterArgumentError: missing parameter for attribute name");
+    if (m->attr)
+        m->getter = getter_of(vm, m->args.pos[0]);
+    if (m->args.n <= off)
+        return;
+    const Str *name = tmpl_need_str(vm, m->args.pos[off], "the name of a test");
+    m->test = tmpl_test_find(name);
+    if (!m->test)
+        tmpl_raise(vm, "TemplateRuntimeError: no test named '%.*s'", TMPL_SHOW(name));
+    m->rest = args_from(&m->args, off + 1);
+}
+
+static bool next_select(Vm *vm, Iter *iter, Value *out)
+{
+    Mapping *m = iter->state;
+    const Node *at = vm->at;
+
+    if (!m->started) {
+        m->started = true;
+        if (!tmpl_truth(vm, iter->source))
+            return false;
+        start_select(vm, m);
+        tmpl_iter(vm, iter->source, &m->iter);
+    }
+    while (m->iter.next && tmpl_next_value(vm, &m->iter, out)) {
+        vm->at = m->at;
+        const Value item = m->attr ? get(vm, &m->getter, *out) : *out;
+        const bool yes = m->test ? m->test(vm, item, &m->rest) : tmpl_truth(vm, item);
+        vm->at = at;
+        if (yes != m->negate)
+            return true;
+    }
+    return false;
+}
+
+static Value select_filter(Vm *vm, Value value, const Args *args)
+{
+    return mapping(vm, next_select, value, args, false, false);
+}
+
+static Value reject(Vm *vm, Value value, const Args *args)
+{
+    return mapping(vm, next_select, value, args, false, true);
+}
+
+static Value selectattr(Vm *vm, Value value, const Args *args)
+{
+    return mapping(vm, next_select, value, args, true, false);
+}
+
+static Value rejectattr(Vm *vm, Value value, const Args *args)
+{
+    return mapping(vm, next_select, value, args, true, true);
+}
+
+/* ---- other generators ---- */
+
+static bool next_item(Vm *vm, Iter *iter, Value *out)
+{
+    const Value v = iter->source;
+
+    if (v.type == V_UNDEFINED)
+        return false;
+    if (v.type != V_DICT)
+        tmpl_raise(vm, "TypeError: can only get item pairs from a mapping");
+    if (iter->at >= v.dict->n)
+        return false;
+    const DictEntry *entry = &v.dict->entries[iter->at++];
+    *out = tmpl_pair(&vm->arena, entry->key, entry->value);
+    return true;
+}
+
+static Value items(Vm *vm, Value value, const Args *args)
+{
+    tmpl_bind(vm, args, "items", "", NULL);
+    return tmpl_generator(vm, next_item, value, NULL);
+}
+
+typedef struct Unique {
+    Getter getter;
+    Dict *seen;
+    Iter iter;
+} Unique;
+
+static bool next_unique(Vm *vm, Iter *iter, Value *out)
+{
+    Unique *u = iter->state;
+
+    if (!u->seen) {
+        u->seen = tmpl_dict_new(vm);
+        tmpl_iter(vm, iter->source, &u->iter);
+    }
+    while (tmpl_next_value(vm, &u->iter, out)) {
+        const Value key = get(vm, &u->getter, *out);
+
+        if (tmpl_dict_get(vm, u->seen, key))
+            continue;
+        tmpl_dict_set(vm, u->seen, key, tmpl_none());
+        return true;
+    }
+    return false;
+}
+
+static Value unique(Vm *vm, Value value, const Args *args)
+{
+    Unique *u = tmpl_new(&vm->arena, Unique);
+    Value bound[2];
+
+    tmpl_bind(vm, args, "unique", "case_sensitive? attribute?", bound);
+    u->getter = getter_of(vm, bound[1]);
+    u->getter.fold = !tmpl_truth(vm, bound[0]);
+    return tmpl_generator(vm, next_unique, value, u);
+}
+
+typedef struct Batch {
+    Iter iter;
+    bool started, done;
+    int64_t size;
+    Value fill;
+    List *line;
+} Batch;
+
+static bool next_batch(Vm *vm, Iter *iter, Value *out)
+{
+    Batch *b = iter->state;
+    Value item;
+
+    if (!b->started) {
+        b->started = true;
+        b->line = tmpl_list_new(&vm->arena, 0);
+        tmpl_iter(vm, iter->source, &b->iter);
+    }
+    while (!b->done && tmpl_next_value(vm, &b->iter, &item)) {
+        List *full = (int64_t)b->line->n == b->size ? b->line : NULL;
+
+        if (full)
+            b->line = tmpl_list_new(&vm->arena, 0);
+        tmpl_list_add(&vm->arena, b->line, item);
+        if (full) {
+            *out = tmpl_list_value(full);
+            return true;
+        }
+    }
+    if (b->done || b->line->n == 0)
+        return false;
+    b->done = true;
+    while (b->fill.type != V_MISSING && b->fill.type != V_NONE &&
+           (int64_t)b->line->n < b->size) {
+        tmpl_step(vm, 1);
+        tmpl_list_add(&vm->arena, b->line, b->fill);
+    }
+    *out = tmpl_list_value(b->line);
+    return true;
+}
+
+static Value batch(Vm *vm, Value value, const Args *args)
+{
+    Batch *b = tmpl_new(&vm->arena, Batch);
+    Value bound[2];
+
+    tmpl_bind(vm, args, "batch", "linecount fill_with?", bound);
+    b->size = tmpl_need_int(vm, bound[0], "linecount");
+    b->fill = bound[1];
+    return tmpl_generator(vm, next_batch, value, b);
+}
+
+typedef struct Slices {
+    List *all;
+    int64_t n, at;
+    Value fill;
+} Slices;
+
+static bool next_slice(Vm *vm, Iter *iter, Value *out)
+{
+    Slices *s = iter->state;
+
+    if (!s->all) {
+        s->all = tmpl_to_list(vm, iter->source);
+        if (s->n == 0)
+            tmpl_raise(vm, "ZeroDivisionError: integer division or modulo by zero");
+    }
+    if (s->at >= s->n)
+        return false;
+    const int64_t each = (int64_t)s->all->n / s->n, extra = (int64_t)s->all->n % s->n;
+    const int64_t start = s->at * each + MIN(s->at, extra);
+    const int64_t count = each + (s->at < extra);
+    List *part = tmpl_list_new(&vm->arena, (size_t)count + 1);
+    for (int64_t i = 0; i < count; i++)
+        tmpl_list_add(&vm->arena, part, s->all->items[start + i]);
+    if (s->fill.type != V_MISSING && s->fill.type != V_NONE && s->at >= extra)
+        tmpl_list_add(&vm->arena, part, s->fill);
+    s->at++;
+    *out = tmpl_list_value(part);
+    return true;
+}
+
+static Value slice(Vm *vm, Value value, const Args *args)
+{
+    Slices *s = tmpl_new(&vm->arena, Slices);
+    Value bound[2];
+
+    tmpl_bind(vm, args, "slice", "slices fill_with?", bound);
+    s->n = tmpl_need_int(vm, bound[0], "slices");
+    s->fill = bound[1];
+    return tmpl_generator(vm, next_slice, value, s);
+}
+
+/* ---- one value ---- */
+
+static Value length(Vm *vm, Value value, const Args *args)
+{
+    tmpl_bind(vm, args, "length", "", NULL);
+    return tmpl_int((int64_t)tmpl_length(vm, value));
+}
+
+static Value first(Vm *vm, Value value, const Args *args)
+{
+    Iter iter;
+    Value v;
+
+    tmpl_bind(vm, args, "first", "", NULL);
+    tmpl_iter(vm, value, &iter);
+    return tmpl_next_value(vm, &iter, &v)
+               ? v
+               : tmpl_undefined(vm, "no first item, sequence was empty");
+}
+
+static Value last(Vm *vm, Value value, const Args *args)
+{
+    Value v;
+
+    tmpl_bind(vm, args, "last", "", NULL);
+    if (value.type == V_NAMESPACE || value.type == V_LOOP)
+        tmpl_raise(vm, "TypeError: '%s' object is not reversible", tmpl_type_name(value));
+    value = tmpl_reversed(vm, value);
+    if (value.type == V_MISSING)
+        tmpl_raise(vm, "TypeError: the object is not reversible");
+    return tmpl_next_value(vm, value.iter, &v)
+               ? v
+               : tmpl_undefined(vm, "no last item, sequence was empty");
+}
+
+static Value list(Vm *vm, Value value, const Args *args)
+{
+    tmpl_bind(vm, args, "list", "", NULL);
+    return tmpl_list_value(tmpl_to_list(vm, value));
+}
+
+static Value reverse(Vm *vm, Value value, const Args *args)
+{
+    Value v;
+
+    tmpl_bind(vm, args, "reverse", "", NULL);
+    if (value.type == V_STR)
+        return tmpl_slice(vm, value, tmpl_missing(), tmpl_missing(), tmpl_int(-1));
+    v = tmpl_reversed(vm, value);
+    if (v.type != V_MISSING)
+        return v;
+    return tmpl_slice(vm, tmpl_list_value(tmpl_to_list(vm, value)), tmpl_missing(),
+                      tmpl_missing(), tmpl_int(-1));
+}
+
+static Value join(Vm *vm, Value value, const Args *args)
+{
+    Sb out = {.arena = &vm->arena};
+    Value bound[2], item;
+    Getter getter;
+    Iter iter;
+    bool any = false;
+
+    tmpl_bind(vm, args, "join", "d? attribute?", bound);
+    getter = getter_of(vm, bound[1]);
+    tmpl_iter(vm, value, &iter);
+    while (tmpl_next_value(vm, &iter, &item)) {
+        if (any && bound[0].type != V_MISSING)
+            tmpl_print(vm, &out, bound[0]);
+        tmpl_print(vm, &out, get(vm, &getter, item));
+        any = true;
+    }
+    return tmpl_string(tmpl_sb_take(&out));
+}
+
+static Value default_filter(Vm *vm, Value value, const Args *args)
+{
+    Value bound[2];
+
+    tmpl_bind(vm, args, "default", "default_value? boolean?", bound);
+    if (value.type != V_UNDEFINED && !(tmpl_truth(vm, bound[1]) && !tmpl_truth(vm, value)))
+        return value;
+    return bound[0].type == V_MISSING ? tmpl_text(&vm->arena, "") : bound[0];
+}
+
+static Value attr(Vm *vm, Value value, const Args *args)
+{
+    Value name;
+
+    tmpl_bind(vm, args, "attr", "name", &name);
+    Str *s = tmpl_need_str(vm, name, "the name of an attribute");
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    const bool has = value.type == V_NAMESPACE
+                         ? tmpl_dict_get_str(vm, value.ns->dict, s) != NULL ||
+                               tmpl_attr_state(value, s) != ATTR_NONE
+                         : tmpl_attr_state(value, s) != ATTR_NONE;
+    return has ? tmpl_attr(vm, value, s)
+               : tmpl_undefined(vm, "'%s object' has no attribute '%.*s'",
+                                tmpl_type_name(value), TMPL_SHOW(s));
+}
+
+/* ---- order ---- */
+
+/* Keys of sort: a list of the attributes that @attribute names, "a,b" two of them. */
+static Value sort_key(Vm *vm, const Getter *getters, size_t n, Value item)
+{
+    List *key = tmpl_list_new(&vm->arena, n);
+
+    for (size_t i = 0; i < n; i++)
+        tmpl_list_add(&vm->arena, key, get(vm, &getters[i], item));
+    return tmpl_list_value(key);
+}
+
+static Getter *sort_getters(Vm *vm, Value attribute, bool fold, size_t *out_n)
+{
+    Getter *getters;
+    size_t start = 0, n = 0;
+
+    if (attribute.type != V_STR) {
+        getters = tmpl_new(&vm->arena, Getter);
+        getters[0] = getter_of(vm, attribute);
+        getters[0].fold = fold;
+        *out_n = 1;
+        return getters;
+    }
+    getters = tmpl_new_n(&vm->arena, Getter, attribute.s->n + 1);
+    for (size_t at = 0; at <= attribute.s->n; at++)
+        if (at == attribute.s->n || attribute.s->p[at] == ',') {
+            getters[n] = getter_of(
+                vm, tmpl_string(tmpl_str_part(&vm->arena, attribute.s, start, at)));
+            getters[n++].fold = fold;
+            start = at + 1;
+        }
+    *out_n = n;
+    return getters;
+}
+
+static List *items_of(Vm *vm, const Sorted *sorted, size_t n)
+{
+    List *list = tmpl_list_new(&vm->arena, n);
+
+    for (size_t i = 0; i < n; i++)
+        tmpl_list_add(&vm->arena, list, sorted[i].item);
+    return list;
+}
+
+static Value sort(Vm *vm, Value value, const Args *args)
+{
+    Value bound[3];
+    size_t n;
+
+    tmpl_bind(vm, args, "sort", "reverse? case_sensitive? attribute?", bound);
+    const Getter *getters = sort_getters(vm, bound[2], !tmpl_truth(vm, bound[1]), &n);
+    const List *all = tmpl_to_list(vm, value);
+    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, all->n + 1);
+    for (size_t i = 0; i < all->n; i++)
+        sorted[i] = (Sorted){sort_key(vm, getters, n, all->items[i]), all->items[i]};
+    tmpl_sort(vm, sorted, all->n, tmpl_truth(vm, bound[0]));
+    return tmpl_list_value(items_of(vm, sorted, all->n));
+}
+
+static Value dictsort(Vm *vm, Value value, const Args *args)
+{
+    Value bound[3];
+    bool by_value = false;
+
+    tmpl_bind(vm, args, "dictsort", "case_sensitive? by? reverse?", bound);
+    if (bound[1].type != V_MISSING) {
+        by_value = bound[1].type == V_STR && tmpl_str_is(bound[1].s, "value");
+        if (!by_value && !(bound[1].type == V_STR && tmpl_str_is(bound[1].s, "key")))
+            tmpl_raise(vm, "FilterArgumentError: you can only sort by either \"key\" or "
+                           "\"value\"");
+    }
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    if (value.type != V_DICT)
+        tmpl_raise(vm, "AttributeError: '%s' object has no attribute 'items'",
+                   tmpl_type_name(value));
+    const Dict *dict = value.dict;
+    const Getter whole = {.fold = !tmpl_truth(vm, bound[0]), .fallback = tmpl_missing()};
+    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, dict->n + 1);
+    for (size_t i = 0; i < dict->n; i++) {
+        const DictEntry *e = &dict->entries[i];
+
+        sorted[i] = (Sorted){get(vm, &whole, by_value ? e->value : e->key),
+                             tmpl_pair(&vm->arena, e->key, e->value)};
+    }
+    tmpl_sort(vm, sorted, dict->n, tmpl_truth(vm, bound[2]));
+    return tmpl_list_value(items_of(vm, sorted, dict->n));
+}
+
+static Value groupby(Vm *vm, Value value, const Args *args)
+{
+    Value bound[3];
+    List *out = tmpl_list_new(&vm->arena, 0), *group = NULL;
+
+    tmpl_bind(vm, args, "groupby", "attribute default? case_sensitive?", bound);
+    Getter getter = getter_of(vm, bound[0]);
+    getter.fallback = bound[1];
+    Getter shown = getter;
+    getter.fold = !tmpl_truth(vm, bound[2]);
+    const List *all = tmpl_to_list(vm, value);
+    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, all->n + 1);
+    for (size_t i = 0; i < all->n; i++)
+        sorted[i] = (Sorted){get(vm, &getter, all->items[i]), all->items[i]};
+    tmpl_sort(vm, sorted, all->n, false);
+    for (size_t i = 0; i < all->n; i++) {
+        if (i == 0 || !tmpl_equal(vm, sorted[i - 1].key, sorted[i].key)) {
+            group = tmpl_list_new(&vm->arena, 0);
+            Value pair = tmpl_pair(&vm->arena, get(vm, &shown, sorted[i].item),
+                                   tmpl_list_value(group));
+            pair.list->group = true;
+            tmpl_list_add(&vm->arena, out, pair);
+        }
+        tmpl_list_add(&vm->arena, group, sorted[i].item);
+    }
+    return tmpl_list_value(out);
+}
+
+static Value extreme(Vm *vm, Value value, const Args *args, NodeOp op, const char *what)
+{
+    Value bound[2], best, best_key, item;
+    Iter iter;
+
+    tmpl_bind(vm, args, what, "case_sensitive? attribute?", bound);
+    Getter getter = getter_of(vm, bound[1]);
+    getter.fold = !tmpl_truth(vm, bound[0]);
+    tmpl_iter(vm, value, &iter);
+    if (!tmpl_next_value(vm, &iter, &best))
+        return tmpl_undefined(vm, "no aggregated item, sequence was empty");
+    best_key = get(vm, &getter, best);
+    while (tmpl_next_value(vm, &iter, &item)) {
+        const Value key = get(vm, &getter, item);
+
+        if (tmpl_ordered(vm, op, key, best_key)) {
+            best = item;
+            best_key = key;
+        }
+    }
+    return best;
+}
+
+static Value min_filter(Vm *vm, Value value, const Args *args)
+{
+    return extreme(vm, value, args, OP_LT, "min");
+}
+
+static Value max_filter(Vm *vm, Value value, const Args *args)
+{
+    return extreme(vm, value, args, OP_GT, "max");
+}
+
+static Value sum(Vm *vm, Value value, const Args *args)
+{
+    Value bound[2], item, total;
+    Iter iter;
+
+    tmpl_bind(vm, args, "sum", "attribute? start?", bound);
+    const Getter getter = getter_of(vm, bound[0]);
+    total = bound[1].type == V_MISSING ? tmpl_int(0) : bound[1];
+    if (total.type == V_STR)
+        tmpl_raise(vm, "TypeError: sum() can't sum strings [use ''.join(seq) instead]");
+    tmpl_iter(vm, value, &iter);
+    while (tmpl_next_value(vm, &iter, &item))
+        total = tmpl_binary(vm, OP_ADD, total, get(vm, &getter, item));
+    return total;
+}
+
+const FilterRow tmpl_filters_list[] = {
+    {"length", length},
+    {"count", length},
+    {"first", first},
+    {"last", last},
+    {"list", list},
+    {"reverse", reverse},
+    {"join", join},
+    {"default", default_filter},
+    {"d", default_filter},
+    {"attr", attr},
+    {"map", map},
+    {"select", select_filter},
+    {"reject", reject},
+    {"selectattr", selectattr},
+    {"rejectattr", rejectattr},
+    {"items", items},
+    {"unique", unique},
+    {"batch", batch},
+    {"slice", slice},
+    {"sort", sort},
+    {"dictsort", dictsort},
+    {"groupby", groupby},
+    {"min", min_filter},
+    {"max", max_filter},
+    {"sum", sum},
+    {NULL, NULL},
+};

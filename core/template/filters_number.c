@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Filters on numbers, and Python's int() and float() of text. */
+#include "template/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+/* ---- text to numbers ---- */
+
+/* @s without blanks at its ends, underscores between digits and the rest as it stands, in
+ * @out. False where Python would raise ValueError. */
+static bool number_text(Vm *vm, Str *s, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    s = tmpl_strip(vm, s, NULL, true, true);
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t len;
+
+        if ((s->p[i] & 0x80) &&
+            (davit_ucd_bits(tmpl_str_cp(s, i, &len)) & DAVIT_UCD_ND))
+            tmpl_unsupported(vm, "a number in digits beyond ASCII");
+        if (s->p[i] == '_') {
+            if (i == 0 || i + 1 >= s->n || !g_ascii_isalnum(s->p[i - 1]) ||
+                !g_ascii_isalnum(s->p[i + 1]))
+                return false;
+            continue;
+        }
+        if (s->p[i] == '\0' || (s->p[i] & 0x80))
+            return false;
+        if (n + 1 >= cap)
+            tmpl_unsupported(vm, "a number of more than %zu characters", cap);
+        out[n++] = s->p[i];
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+/* int(text, base) of Python; false = ValueError. */
+static bool parse_int(Vm *vm, Str *s, int64_t base, int64_t *out)
+{
+    char text[512], *at = text;
+    bool minus = false;
+    uint64_t value = 0;
+
+    if (base != 0 && (base < 2 || base > 36))
+        return false;
+    if (!number_text(vm, s, text, sizeof text))
+        return false;
+    if (*at == '+' || *at == '-')
+        minus = *at++ == '-';
+    const char kind = at[0] == '0' ? g_ascii_tolower(at[1]) : 0;
+    const int64_t named = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
+    if (named && (base == 0 || base == named)) {
+        base = named;
+        at += 2;
+    } else if (base == 0) {
+        base = 10;
+        if (at[0] == '0' && strspn(at, "0") != strlen(at))
+            return false;
+    }
+    if (!*at)
+        return false;
+    for (; *at; at++) {
+        const int digit = g_ascii_isdigit(*at)   ? *at - '0'
+                          : g_ascii_isalpha(*at) ? g_ascii_tolower(*at) - 'a' + 10
+                                                 : 99;
+        if (digit >= base)
+            return false;
+        if (value > ((uint64_t)INT64_MAX - (uint64_t)digit) / (uint64_t)base)
+            tmpl_unsupported(vm, "an integer beyond 64 bits");
+        value = value * (uint64_t)base + (uint64_t)digit;
+    }
+    *out = minus ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
+static const char *skip_digits(const char *at)
+{
+    return at + strspn(at, "0123456789");
+}
+
+static bool parse_float(Vm *vm, Str *s, double *out)
+{
+    char text[512];
+    const char *at = text, *end;
+
+    if (!number_text(vm, s, text, sizeof text))
+        return false;
+    at += *at == '+' || *at == '-';
+    if (g_ascii_strcasecmp(at, "inf") == 0 || g_ascii_strcasecmp(at, "infinity") == 0) {
+        *out = text[0] == '-' ? -INFINITY : INFINITY;
+        return true;
+    }
+    if (g_ascii_strcasecmp(at, "nan") == 0) {
+        *out = NAN;
+        return true;
+    }
+    end = skip_digits(at);
+    size_t digits = (size_t)(end - at);
+    if (*end == '.') {
+        const char *fraction = end + 1;
+
+        end = skip_digits(fraction);
+        digits += (size_t)(end - fraction);
+    }
+    if (digits == 0)
+        return false;
+    if (*end == 'e' || *end == 'E') {
+        end++;
+        end += *end == '+' || *end == '-';
+        if (!g_ascii_isdigit(*end))
+            return false;
+        end = skip_digits(end);
+    }
+    *out = g_ascii_strtod(text, NULL);
+    return *end == '\0';
+}
+
+/* int(f); false = ValueError (NaN) or, with @infinite_ok, OverflowError. */
+static bool int_of_float(Vm *vm, double f, bool infinite_ok, int64_t *out)
+{
+    if (isnan(f) || (isinf(f) && infinite_ok))
+        return false;
+    if (isinf(f))
+        tmpl_raise(vm, "OverflowError: cannot convert float infinity to integer");
+    if (f >= 9223372036854775808.0 || f < -9223372036854775808.0)
+        tmpl_unsupported(vm, "an integer beyond 64 bits");
+    *out = (int64_t)f;
+    return true;
+}
+
+static Value int_filter(Vm *vm, Value value, const Args *args)
+{
+    Value bound[2];
+    int64_t i;
+    double f;
+
+    tmpl_bind(vm, args, "int", "default? base?", bound);
+    const Value fallback = bound[0].type == V_MISSING ? tmpl_int(0) : bound[0];
+    const int64_t base = bound[1].type == V_MISSING ? 10 : tmpl_need_int(vm, bound[1], "base");
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    if (tmpl_is_integer(value))
+        return tmpl_int(tmpl_integer(value));
+    if (value.type == V_FLOAT)
+        return int_of_float(vm, value.f, false, &i) ? tmpl_int(i) : fallback;
+    if (value.type != V_STR)
+        return fallback;
+    if (parse_int(vm, value.s, base, &i))
+        return tmpl_int(i);
+    return parse_float(vm, value.s, &f) && int_of_float(vm, f, true, &i) ? tmpl_int(i)
+                                                                        : fallback;
+}
+
+static Value float_filter(Vm *vm, Value value, const Args *args)
+{
+    Value fallback;
+    double f;
+
+    tmpl_bind(vm, args, "float", "default?", &fallback);
+    if (fallback.type == V_MISSING)
+        fallback = tmpl_float(0);
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    if (tmpl_is_number(value))
+        return tmpl_float(tmpl_as_float(vm, value));
+    return value.type == V_STR && parse_float(vm, value.s, &f) ? tmpl_float(f) : fallback;
+}
+
+/* ---- rounding ---- */
+
+/* round(f, digits) of Python: the decimal nearest to the exact value, ties to even. */
+static double round_float(Vm *vm, double f, int64_t digits)
+{
+    char text[400], format[16];
+
+    if (!isfinite(f) || digits > 300)
+        return f;
+    if (digits < 0)
+        tmpl_unsupported(vm, "rounding a float to tens");
+    g_snprintf(format, sizeof format, "%%.%df", (int)digits);
+    if (fabs(f) >= 1e60)
+        return f; /* has no fraction */
+    g_ascii_formatd(text, sizeof text, format, f);
+    return g_ascii_strtod(text, NULL);
+}
+
+static Value round_int(Vm *vm, int64_t i, int64_t digits)
+{
+    int64_t unit = 1;
+
+    if (digits >= 0)
+        return tmpl_int(i);
+    if (digits < -18)
+        return tmpl_int(0);
+    for (; digits < 0; digits++)
+        unit *= 10;
+    const int64_t rest = ((i % unit) + unit) % unit, down = i - rest;
+    const bool up = rest * 2 > unit || (rest * 2 == unit && (down / unit) % 2 != 0);
+    if (i > INT64_MAX - unit || i < INT64_MIN + unit)
+        tmpl_unsupported(vm, "an integer beyond 64 bits");
+    return tmpl_int(up ? down + unit : down);
+}
+
+static Value round_filter(Vm *vm, Value value, const Args *args)
+{
+    Value bound[2];
+    const char *how = "common";
+
+    tmpl_bind(vm, args, "round", "precision? method?", bound);
+    if (bound[1].type != V_MISSING) {
+        const Str *s = bound[1].type == V_STR ? bound[1].s : NULL;
+
+        how = s && tmpl_str_is(s, "common")  ? "common"
+              : s && tmpl_str_is(s, "ceil")  ? "ceil"
+              : s && tmpl_str_is(s, "floor") ? "floor"
+                                             : NULL;
+        if (!how)
+            tmpl_raise(vm, "FilterArgumentError: method must be common, ceil or floor");
+    }
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    if (!tmpl_is_number(value))
+        tmpl_raise(vm, "TypeError: type %s doesn't define __round__ method",
+                   tmpl_type_name(value));
+    const int64_t digits =
+        bound[0].type == V_MISSING ? 0 : tmpl_need_int(vm, bound[0], "precision");
+    if (how[1] == 'o' && how[0] == 'c')
+        return value.type == V_FLOAT ? tmpl_float(round_float(vm, value.f, digits))
+                                     : round_int(vm, tmpl_integer(value), digits);
+    const Value scale = tmpl_binary(vm, OP_POW, tmpl_int(10), tmpl_int(digits));
+    const Value scaled = tmpl_binary(vm, OP_MUL, value, scale);
+    int64_t whole;
+    if (scaled.type == V_INT)
+        whole = scaled.i;
+    else if (!int_of_float(vm, how[0] == 'c' ? ceil(scaled.f) : floor(scaled.f), false, &whole))
+        tmpl_raise(vm, "ValueError: cannot convert float NaN to integer");
+    return tmpl_binary(vm, OP_DIV, tmpl_int(whole), scale);
+}
+
+static Value abs_filter(Vm *vm, Value value, const Args *args)
+{
+    tmpl_bind(vm, args, "abs", "", NULL);
+    if (value.type == V_FLOAT)
+        return tmpl_float(fabs(value.f));
+    if (!tmpl_is_integer(value))
+        tmpl_raise(vm, "TypeError: bad operand type for abs(): '%s'", tmpl_type_name(value));
+    return tmpl_negate(vm, value, tmpl_integer(value) < 0);
+}
+
+const FilterRow tmpl_filters_number[] = {
+    {"int", int_filter},
+    {"float", float_filter},
+    {"round", round_filter},
+    {"abs", abs_filter},
+    {NULL, NULL},
+};
