@@ -14,6 +14,7 @@ extern const DavitCommand davit_command_estimate;       /* estimate.c */
 extern const DavitCommand davit_command_dump;           /* dump.c */
 extern const DavitCommand davit_command_eval;           /* eval.c */
 extern const DavitCommand davit_command_tokenize;       /* tokenize.c */
+extern const DavitCommand davit_command_template;       /* template.c */
 extern const DavitCommand davit_command_why;            /* why.c */
 extern const DavitCommand davit_command_plugin_list;    /* plugin.c */
 extern const DavitCommand davit_command_plugin_inspect; /* plugin_inspect.c */

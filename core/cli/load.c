@@ -31,6 +31,11 @@ bool davit_interrupted(void)
     return interrupted != 0;
 }
 
+void davit_interrupt_clear(void)
+{
+    interrupted = 0;
+}
+
 void davit_call_take_records(DavitCall *call, davit_records *records)
 {
     for (size_t i = 0; i < davit_records_count(records); i++) {

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/load_stats.h"
+#include "cli/run_chat.h"
 
 static const DavitFlag flags[] = {
     {"model", 'm', DAVIT_FLAG_TEXT, "MODEL", "the model, instead of the argument", NULL, NULL,
@@ -59,11 +60,17 @@ static const DavitFlag flags[] = {
     {"repeat", 0, DAVIT_FLAG_COUNT, "N", "answer the prompt N times", NULL, "1", false},
     {"max-num-seqs", 0, DAVIT_FLAG_COUNT, "N", "accepted for compatibility: requests run in turn",
      NULL, "32", false},
-    {"chat", 0, DAVIT_FLAG_SWITCH, NULL, "conversation through the chat template", NULL, NULL,
-     true},
-    {"messages", 0, DAVIT_FLAG_TEXT, "FILE", "messages for the chat template", NULL, NULL, true},
-    {"system", 0, DAVIT_FLAG_TEXT, "TEXT", "system message", NULL, NULL, true},
-    {"raw", 0, DAVIT_FLAG_SWITCH, NULL, "no chat template", NULL, NULL, true},
+    {"chat", 0, DAVIT_FLAG_SWITCH, NULL,
+     "conversation through the chat template: lines of stdin, or one --prompt", NULL, NULL, false},
+    {"messages", 0, DAVIT_FLAG_TEXT, "FILE", "answer a JSON array of messages", NULL, NULL, false},
+    {"system", 0, DAVIT_FLAG_TEXT, "TEXT", "system message before the others", NULL, NULL, false},
+    {"raw", 0, DAVIT_FLAG_SWITCH, NULL, "no chat template: contents are completed as they stand",
+     NULL, NULL, false},
+    {"chat-template", 0, DAVIT_FLAG_TEXT, "FILE", "use this template file", NULL, NULL, false},
+    {"template-name", 0, DAVIT_FLAG_TEXT, "NAME", "one of the model's named templates", NULL, NULL,
+     false},
+    {"trust-content", 0, DAVIT_FLAG_SWITCH, NULL, "control tokens inside message contents act",
+     NULL, NULL, false},
     {"tokenizer-config", 0, DAVIT_FLAG_TEXT, "FILE", "other tokenizer_config.json", NULL, NULL,
      true},
     {"speculative-config", 0, DAVIT_FLAG_TEXT, "JSON", "drafting: a document, or a file with it",
@@ -79,6 +86,7 @@ static const char *const examples[] = {
     "davit run model/ --prompt-file story.txt --max-tokens 200 --stream --temperature 0.8 --seed 1",
     "sample a longer text and print it as it comes",
     "davit run model/ --ids \"1 450 7483\" --json", "ids in, one JSON document out",
+    "davit run model.gguf --chat --system \"You are brief.\"", "a conversation, a line at a time",
     NULL,
 };
 
@@ -275,7 +283,48 @@ static int answer_once(DavitCall *call, davit_engine *engine, const davit_reques
     return a->closed ? DAVIT_EXIT_FAILED : DAVIT_EXIT_OK;
 }
 
-static int answer(DavitCall *call, davit_model *model, GArray *prompt, double start_s)
+/* What a turn of a conversation needs. */
+typedef struct Turn {
+    davit_engine *engine;
+    davit_request_params *params;
+    Answer *a;
+    davit_request_stats *stats;
+    GArray *prompt; /* of the last turn, owned */
+} Turn;
+
+static void start_answer(Answer *a)
+{
+    g_string_truncate(a->text, 0);
+    g_array_set_size(a->ids, 0);
+}
+
+/* Where --max-tokens is not given, an answer may be as long as the context leaves room. */
+static void choose_length(const DavitCall *call, const davit_engine *engine,
+                          davit_request_params *p)
+{
+    const uint64_t ctx = davit_engine_ctx(engine);
+    if (!davit_talk_wanted(call) || davit_call_has(call, "max-tokens"))
+        return;
+    p->max_tokens = p->n_prompt < ctx ? MIN(ctx - p->n_prompt, DAVIT_CHAT_TOKENS) : 1;
+}
+
+static int answer_turn(void *ctx, const GArray *prompt, const char **out_text)
+{
+    Turn *t = ctx;
+    t->params->prompt = (const int32_t *)(const void *)prompt->data;
+    t->params->n_prompt = prompt->len;
+    choose_length(t->a->call, t->engine, t->params);
+    start_answer(t->a);
+    const int code = answer_once(t->a->call, t->engine, t->params, t->a, t->stats);
+    t->params->seed++;
+    g_array_set_size(t->prompt, 0);
+    g_array_append_vals(t->prompt, prompt->data, prompt->len);
+    *out_text = t->a->text->str;
+    return code;
+}
+
+static int answer(DavitCall *call, davit_model *model, GArray *prompt, DavitTalk *talk,
+                  double start_s)
 {
     const davit_engine_params ep = {
         .struct_size = sizeof ep,
@@ -307,10 +356,20 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, double st
                 .ids = g_array_new(FALSE, FALSE, sizeof(int32_t)),
                 .stream = davit_call_has(call, "stream"),
                 .has_text = info.tokenizer != NULL};
+    Turn turn = {engine, &params, &a, &stats, prompt};
+    params.reuse_prefix = talk != NULL;
+    if (talk)
+        params.n_stop_ids = davit_talk_stops(talk, &params.stop_ids);
+    choose_length(call, engine, &params);
     int code = DAVIT_EXIT_OK;
-    for (uint64_t i = 0; code == DAVIT_EXIT_OK && i < davit_call_count(call, "repeat"); i++) {
-        g_string_truncate(a.text, 0);
-        g_array_set_size(a.ids, 0);
+    const bool lines = prompt->len == 0;
+    if (lines) {
+        a.stream |= !call->json;
+        code = davit_talk_converse(talk, answer_turn, &turn);
+    }
+    const uint64_t repeat = lines ? 0 : davit_call_count(call, "repeat");
+    for (uint64_t i = 0; code == DAVIT_EXIT_OK && i < repeat; i++) {
+        start_answer(&a);
         code = answer_once(call, engine, &params, &a, &stats);
         params.seed++;
     }
@@ -325,6 +384,63 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, double st
     return code;
 }
 
+/* The flags that say what is asked, and what they contradict. Returns: exit code, 0 = none. */
+static int check_prompt(DavitCall *call)
+{
+    const bool talk = davit_talk_wanted(call);
+    const int n_prompts = davit_call_has(call, "ids") + davit_call_has(call, "prompt") +
+                          davit_call_has(call, "prompt-file");
+    if (n_prompts > 1 || (n_prompts == 0 && !talk))
+        return davit_call_usage(call, "--prompt",
+                                n_prompts ? "more than one prompt is given" : "no prompt is given",
+                                "give one of --prompt, --prompt-file, --ids, --messages, --chat");
+    int code = davit_talk_check(call);
+    if (!code)
+        code = check_numbers(call);
+    if (!code)
+        code = check_sampling(call);
+    return code ? code : davit_call_documents(call);
+}
+
+/* Ids of the prompt: of the text, or of the conversation. Empty = there is none yet, lines of
+ * stdin follow. NULL with records. (owned) */
+static GArray *first_prompt(DavitCall *call, const davit_model *model, char *text, size_t len,
+                            DavitTalk **out_talk)
+{
+    if (!davit_talk_wanted(call))
+        return prompt_ids(call, model, text, len);
+    *out_talk = davit_talk_open(call, model);
+    if (!*out_talk)
+        return NULL;
+    if (text)
+        davit_talk_say(*out_talk, text);
+    if (!text && davit_call_has(call, "chat"))
+        return g_array_new(FALSE, FALSE, sizeof(int32_t));
+    return davit_talk_prompt(*out_talk);
+}
+
+static int run_model(DavitCall *call, const char *path, char *text, size_t len, int64_t start)
+{
+    const bool by_ids = davit_call_has(call, "ids");
+    davit_model *model = NULL;
+    DavitTalk *talk = NULL;
+    int code;
+    if (davit_call_load(call, path, by_ids ? 1 : 0, &model))
+        return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
+    const double start_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    g_autoptr(GArray) prompt = first_prompt(call, model, text, len, &talk);
+    if (!prompt)
+        code = davit_call_exit(call);
+    else if (prompt->len == 0 && (text || !davit_call_has(call, "chat")))
+        code = davit_call_usage(call, "--prompt", "the prompt has no tokens",
+                                "this tokenizer adds none of its own: give some text");
+    else
+        code = answer(call, model, prompt, talk, start_s);
+    davit_talk_free(talk);
+    davit_model_free(model);
+    return code;
+}
+
 static int run(DavitCall *call)
 {
     const int64_t start = g_get_monotonic_time();
@@ -335,40 +451,16 @@ static int run(DavitCall *call)
         path = call->args[0];
     if (!path)
         return davit_call_usage(call, "MODEL", "no model is given", "davit run MODEL --prompt TEXT");
-    const bool by_ids = davit_call_has(call, "ids");
-    const int n_prompts = by_ids + davit_call_has(call, "prompt") +
-                          davit_call_has(call, "prompt-file");
-    if (n_prompts != 1)
-        return davit_call_usage(call, "--prompt",
-                                n_prompts ? "more than one prompt is given" : "no prompt is given",
-                                "give one of --prompt, --prompt-file, --ids");
-    int code = check_numbers(call);
-    if (!code)
-        code = check_sampling(call);
-    if (!code)
-        code = davit_call_documents(call);
+    const int code = check_prompt(call);
     if (code)
         return code;
     size_t len = 0;
-    g_autofree char *text = by_ids ? NULL : prompt_text(call, &len);
-    if (!by_ids && !text)
+    const bool has_text = davit_call_has(call, "prompt") || davit_call_has(call, "prompt-file");
+    g_autofree char *text = has_text ? prompt_text(call, &len) : NULL;
+    if (has_text && !text)
         return davit_call_exit(call);
-
     davit_catch_interrupt();
-    davit_model *model = NULL;
-    if (davit_call_load(call, path, by_ids ? 1 : 0, &model))
-        return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
-    const double start_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    g_autoptr(GArray) prompt = prompt_ids(call, model, text, len);
-    if (!prompt)
-        code = davit_call_exit(call);
-    else if (prompt->len == 0)
-        code = davit_call_usage(call, "--prompt", "the prompt has no tokens",
-                                "this tokenizer adds none of its own: give some text");
-    else
-        code = answer(call, model, prompt, start_s);
-    davit_model_free(model);
-    return code;
+    return run_model(call, path, text, len, start);
 }
 
 const DavitCommand davit_command_run = {
@@ -376,10 +468,12 @@ const DavitCommand davit_command_run = {
     .args = "MODEL",
     .min_args = 0,
     .max_args = 1,
-    .summary = "complete a prompt",
+    .summary = "complete a prompt, or chat",
     .description = "Loads MODEL and completes one prompt. The prompt is completed as it stands, "
                    "with the\ntokenizer's own BOS. stdout carries the completion only; progress and "
-                   "messages go to stderr.",
+                   "messages go to stderr.\n--chat and --messages go through the model's chat "
+                   "template. Control tokens inside\nmessages stay text, unless --trust-content is "
+                   "given. What a turn shares with the one\nbefore is not computed again.",
     .flags = flags,
     .examples = examples,
     .run = run,

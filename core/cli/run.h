@@ -21,5 +21,7 @@ bool davit_interrupted(void);
 /* Check --speculative-config and --offload-config. Returns an exit code. (documents.c) */
 int davit_call_documents(DavitCall *call);
 void davit_catch_interrupt(void);
+/* Forget it: the answer that it stopped is over. */
+void davit_interrupt_clear(void);
 
 #endif

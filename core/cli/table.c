@@ -7,7 +7,6 @@
     static const DavitCommand symbol = {                                                  \
         .name = name_, .args = args_, .max_args = 8, .summary = summary_}
 
-LATER(render, "template", "MODEL", "render a chat template");
 LATER(convert, "convert", "MODEL", "write another layout");
 LATER(merge, "merge", "MODEL", "merge an adapter");
 LATER(shard, "shard", "MODEL", "write per-rank shards");
@@ -24,6 +23,7 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_dump,
     &davit_command_eval,
     &davit_command_tokenize,
+    &davit_command_template,
     &davit_command_why,
     &davit_command_plugin_list,
     &davit_command_plugin_inspect,
@@ -36,7 +36,6 @@ const DavitCommand *const davit_commands[] = {
     &davit_command_plugin_enable,
     &davit_command_plugin_new,
     &davit_command_version,
-    &render,
     &convert,
     &merge,
     &shard,

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include <davit/ops.h>
+
 #include "source/guard.h"
 
 #define DEFAULT_CHUNK 512u
@@ -75,6 +77,7 @@ int davit_engine_new(davit_model *model, const davit_engine_params *params,
     e->magic = DAVIT_MAGIC_ENGINE;
     e->model = model;
     e->losses = davit_guard_losses();
+    e->kv_ids = g_array_new(FALSE, FALSE, sizeof(int32_t));
     e->chunk = p.chunk ? p.chunk : DEFAULT_CHUNK;
     e->ctx = choose_ctx(model, p.ctx, report);
     const uint64_t block = model->plan->block_tokens;
@@ -109,6 +112,8 @@ void davit_engine_free(davit_engine *engine)
     davit_step_free(engine->step);
     davit_kv_free(engine->kv);
     davit_pool_free(engine->pool);
+    if (engine->kv_ids)
+        g_array_unref(engine->kv_ids);
     engine->magic = 0;
     g_free(engine);
 }
@@ -168,12 +173,45 @@ int32_t davit_engine_run(davit_engine *engine, const int32_t *ids, size_t n, siz
     for (uint64_t b = 0; b < in->max_blocks; b++)
         in->block_table[b] = (int32_t)b;
     engine->kv_tokens = MAX(engine->kv_tokens, at + n);
+    g_array_set_size(engine->kv_ids, (guint)MIN(at, engine->kv_ids->len));
     const int32_t status = davit_step_run(engine->step, out_logits, report);
     /* a borrowed page that was lost has read as zeros: the answer is worth nothing */
     if (davit_guard_losses() != engine->losses &&
         davit_checkpoint_check(engine->model->checkpoint, report))
         return DAVIT_E_IO;
+    if (!status && engine->kv_ids->len == at) {
+        g_array_append_vals(engine->kv_ids, ids, (guint)n);
+        engine->kv_rope_n = rope_n;
+    }
     return status;
+}
+
+/* Do angles depend on the request's length? */
+static bool rope_varies(const DavitProgram *program)
+{
+    for (size_t i = 0; i < program->n_instrs; i++) {
+        const davit_rope_angles_attr *attr = program->instrs[i].attr;
+        if (strcmp(program->instrs[i].op, DAVIT_OP_ROPE_ANGLES) == 0 && attr &&
+            attr->select != DAVIT_ROPE_FIXED)
+            return true;
+    }
+    return false;
+}
+
+size_t davit_engine_held(const davit_engine *engine, const int32_t *ids, size_t n,
+                         uint64_t rope_n)
+{
+    const DavitProgram *program = engine->model->plan->program;
+    const int32_t *held = (const int32_t *)(void *)engine->kv_ids->data;
+    size_t same = 0;
+    for (size_t s = 0; s < program->n_states; s++)
+        if (program->states[s].kind != DAVIT_STATE_KV)
+            return 0; /* what is not kept per token cannot go back to one */
+    if (rope_n != engine->kv_rope_n && rope_varies(program))
+        return 0;
+    while (same < n && same < engine->kv_ids->len && held[same] == ids[same])
+        same++;
+    return same == n ? n - 1 : same; /* the last one is computed for its logits */
 }
 
 static int32_t check_ids(const davit_engine *engine, const int32_t *ids, size_t n,

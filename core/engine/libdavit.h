@@ -253,6 +253,56 @@ int davit_text_stream_push(davit_text_stream *stream, int32_t id, const char **o
 /* What was held back; the stream is at its start again. */
 int davit_text_stream_end(davit_text_stream *stream, const char **out, size_t *out_len);
 
+/* ---- conversations ---- */
+
+/* A model's chat template, ready to make prompts. Control tokens (special tokens of the
+ * tokenizer) that stand inside messages, tools or documents stay text, so that no content
+ * can forge a turn, unless trust_content is set: then ids equal Hugging Face's. */
+typedef struct davit_dialog davit_dialog;
+
+typedef struct davit_dialog_params {
+    uint64_t struct_size;
+    const char *template_file; /* NULL = the model's own */
+    const char *template_name; /* NULL = "tool_use" when with_tools and there is one, "default" */
+    uint32_t with_tools;
+    uint32_t trust_content;
+    uint32_t fixed_clock;      /* the template's clock tells @now, as UTC; else local time */
+    uint32_t reserved;
+    int64_t now;               /* seconds since 1970 */
+} davit_dialog_params;
+
+/* @params may be NULL. The model must have a tokenizer and outlive the dialog. A model without
+ * a template is refused (UNSUPPORTED, code template-missing): nothing is put in its place. */
+int davit_dialog_open(const davit_model *model, const davit_dialog_params *params,
+                      davit_dialog **out_dialog, davit_records **out_records);
+void davit_dialog_free(davit_dialog *dialog); /* NULL is fine */
+/* Where the template came from, "tokenizer_config.json: chat_template". Borrowed. */
+const char *davit_dialog_source(const davit_dialog *dialog);
+/* Ids that end an answer: what the template writes behind one, the tokenizer's and the
+ * generation config's end tokens. Returns the count; *out borrowed. For request stop_ids. */
+size_t davit_dialog_stops(const davit_dialog *dialog, const int32_t **out);
+
+typedef struct davit_dialog_input {
+    uint64_t struct_size;
+    const char *messages;  /* JSON array of {"role", "content", ...}. Required */
+    size_t n_messages;     /* bytes */
+    const char *tools;     /* JSON array; NULL = none */
+    size_t n_tools;
+    const char *documents; /* JSON array; NULL = none */
+    size_t n_documents;
+    const char *vars;      /* JSON object of further template variables; NULL = none. Trusted */
+    size_t n_vars;
+    uint32_t no_generation_prompt;
+    uint32_t reserved;
+} davit_dialog_input;
+
+/* Render and encode; each out may be NULL, texts and ids are freed with davit_free. No BOS is
+ * added: the template writes it. A template that refuses the messages is UNSUPPORTED, code
+ * template-raised, with its own words. [any thread] */
+int davit_dialog_render(const davit_dialog *dialog, const davit_dialog_input *input,
+                        char **out_text, size_t *out_len, int32_t **out_ids, size_t *out_n,
+                        davit_records **out_records);
+
 /* ---- engine ---- */
 
 typedef struct davit_engine_params {
@@ -292,7 +342,10 @@ typedef struct davit_request_params {
     uint64_t seed;
     const char *const *stop;   /* strings, NULL-terminated, copied; may be NULL */
     uint32_t ignore_eos;
-    uint32_t reserved;
+    uint32_t reuse_prefix;     /* 1: keys and values that the engine still holds of the same first
+                                * ids are not computed again; the answer is the same */
+    const int32_t *stop_ids;   /* further end-of-text ids, copied; may be NULL */
+    size_t n_stop_ids;
 } davit_request_params;
 
 #define DAVIT_EVENT_NONE   0u /* davit_request_wait only: a prompt step is done, nothing new */
@@ -326,6 +379,7 @@ typedef struct davit_request_stats {
     uint64_t prompt_tokens, decode_tokens;
     double prompt_seconds; /* until the first token was chosen */
     double decode_seconds; /* after it */
+    uint64_t reused_tokens; /* of the prompt: not computed again */
 } davit_request_stats;
 int davit_request_describe(const davit_request *request, davit_request_stats *out);
 /* After an ERROR event: its records (owned, davit_records_free), NULL when there are none. */

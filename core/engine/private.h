@@ -22,6 +22,7 @@
 #define DAVIT_MAGIC_MODEL   0x6d6f64656c5f7631ull
 #define DAVIT_MAGIC_ENGINE  0x656e67696e5f7631ull
 #define DAVIT_MAGIC_REQUEST 0x726571756573745full
+#define DAVIT_MAGIC_DIALOG  0x6469616c6f675f76ull
 
 struct davit_records {
     DavitReport *report;
@@ -61,7 +62,8 @@ struct davit_request {
     GArray *ids;               /* int32_t: prompt, then answer */
     size_t n_prompt;
     uint64_t max_tokens;
-    uint32_t ignore_eos;
+    uint32_t ignore_eos, reuse_prefix;
+    GArray *stop_ids;          /* int32_t: the caller's, beside the model's */
     DavitSampler *sampler;
     DavitStop *stop;
     DavitDecoder *decoder;     /* NULL without tokenizer */
@@ -86,6 +88,8 @@ struct davit_engine {
     uint64_t ctx;
     uint64_t step_rows;        /* logit rows that step has room for */
     uint64_t kv_tokens;        /* most tokens that were stored at one time */
+    GArray *kv_ids;            /* int32_t: whose keys and values lie at positions 0, 1, ... */
+    uint64_t kv_rope_n;        /* length that chose their rope variant */
     unsigned losses;           /* of mapped pages, when the engine was made */
     GQueue requests;           /* davit_request, oldest first */
 };
@@ -114,6 +118,10 @@ int32_t davit_engine_prepare(davit_engine *engine, uint64_t n_rows, DavitReport 
 int32_t davit_engine_run(davit_engine *engine, const int32_t *ids, size_t n, size_t at,
                          size_t rope_n, bool all_rows, const float **out_logits,
                          DavitReport *report);
+/* How many of the first @ids need not be computed for a request of length @rope_n, because
+ * their keys and values are still there; fewer than @n. */
+size_t davit_engine_held(const davit_engine *engine, const int32_t *ids, size_t n,
+                         uint64_t rope_n);
 /* (owned) A request in state WAITING; parameters were checked. */
 davit_request *davit_request_make(davit_engine *engine, const davit_request_params *params);
 /* One step of work on @request; emits its events. */

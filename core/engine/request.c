@@ -29,6 +29,10 @@ davit_request *davit_request_make(davit_engine *engine, const davit_request_para
     r->n_prompt = p->n_prompt;
     r->max_tokens = p->max_tokens;
     r->ignore_eos = p->ignore_eos;
+    r->reuse_prefix = p->reuse_prefix;
+    r->stop_ids = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    if (p->stop_ids)
+        g_array_append_vals(r->stop_ids, p->stop_ids, (guint)p->n_stop_ids);
     const DavitSampling sampling = {.temperature = p->temperature,
                                     .top_p = p->top_p > 0 ? p->top_p : 1,
                                     .min_p = p->min_p,
@@ -100,6 +104,9 @@ static bool is_eos(const davit_request *r, int32_t id)
     for (size_t i = 0; i < n; i++)
         if (eos[i] == id)
             return true;
+    for (guint i = 0; i < r->stop_ids->len; i++)
+        if (g_array_index(r->stop_ids, int32_t, i) == id)
+            return true;
     return false;
 }
 
@@ -132,6 +139,10 @@ static void begin(davit_request *r)
     r->state = DAVIT_REQUEST_RUNNING;
     r->t_start = g_get_monotonic_time();
     r->stats.prompt_tokens = r->n_prompt;
+    if (r->reuse_prefix)
+        r->n_done = davit_engine_held(r->engine, (const int32_t *)(void *)r->ids->data,
+                                      r->n_prompt, r->n_prompt + r->max_tokens);
+    r->stats.reused_tokens = r->n_done;
 }
 
 void davit_request_work(davit_request *r)
@@ -215,6 +226,7 @@ void davit_request_free(davit_request *request)
     davit_decoder_free(request->decoder);
     davit_report_free(request->error.report);
     g_array_unref(request->ids);
+    g_array_unref(request->stop_ids);
     g_free(request->last_text);
     request->magic = 0;
     g_free(request);

@@ -342,7 +342,9 @@ static int32_t encode_text(Job *job, const char *text, size_t len)
         len = front->len;
         job->start = text; /* spans count from here; the space is taken off at the end */
         if (job->locked) {
-            shifted = g_malloc0(len);
+            shifted = g_try_malloc0(len);
+            if (!shifted)
+                return DAVIT_E_LIMIT;
             memcpy(shifted + 1, job->locked, len - 1);
             job->locked = shifted;
         }

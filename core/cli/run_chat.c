@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * run --chat and --messages: who said what so far, and the loop over a person's lines. */
+#include "cli/run_chat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct DavitTalk {
+    DavitCall *call;
+    const davit_model *model;
+    davit_dialog *dialog; /* NULL with --raw */
+    json_t *messages;     /* so far */
+    json_t *start;        /* where /clear goes back to */
+    json_t *turns;        /* --json: what was asked and answered */
+};
+
+bool davit_talk_wanted(const DavitCall *call)
+{
+    return davit_call_has(call, "chat") || davit_call_has(call, "messages");
+}
+
+int davit_talk_check(DavitCall *call)
+{
+    static const char *const needy[] = {"system", "raw", "chat-template", "template-name",
+                                        "trust-content"};
+
+    if (davit_call_has(call, "ids") && davit_talk_wanted(call))
+        return davit_call_usage(call, "--ids", "ids are no messages",
+                                "--ids goes without --chat and --messages");
+    if (davit_call_has(call, "messages") &&
+        (davit_call_has(call, "prompt") || davit_call_has(call, "prompt-file")))
+        return davit_call_usage(call, "--messages", "more than one prompt is given", NULL);
+    for (size_t i = 0; !davit_talk_wanted(call) && i < G_N_ELEMENTS(needy); i++)
+        if (davit_call_has(call, needy[i]) && strcmp(needy[i], "raw") != 0)
+            return davit_call_usage(call, davit_report_text(call->report, "--%s", needy[i]),
+                                    "goes with --chat or --messages", NULL);
+    return 0;
+}
+
+/* ---- messages ---- */
+
+static void add_message(json_t *messages, const char *role, const char *content)
+{
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", role, "content",
+                                              davit_json_text(content)));
+}
+
+/* The file's array; what is no array of objects the template layer refuses. */
+static json_t *read_messages(DavitCall *call)
+{
+    const char *path = davit_call_text(call, "messages");
+    json_error_t error;
+    size_t n = 0;
+    g_autofree char *text = davit_call_read_file(call, path, &n);
+    json_t *messages = text ? json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error)
+                            : NULL;
+
+    if (messages && json_is_array(messages))
+        return messages;
+    json_decref(messages);
+    if (text)
+        davit_report_add(call->report,
+                         &(DavitFinding){.code = DAVIT_R_JSON_INVALID,
+                                         .status = DAVIT_E_CORRUPT,
+                                         .stage = "options",
+                                         .subject = path,
+                                         .expected = "a JSON array of messages",
+                                         .found = messages ? "another value" : error.text,
+                                         .message = "the messages cannot be read"});
+    return NULL;
+}
+
+static json_t *first_messages(DavitCall *call)
+{
+    const char *system = davit_call_text(call, "system");
+    json_t *messages = davit_call_has(call, "messages") ? read_messages(call) : json_array();
+
+    if (messages && system) {
+        json_t *first = json_array();
+
+        add_message(first, "system", system);
+        json_array_extend(first, messages);
+        json_decref(messages);
+        messages = first;
+    }
+    return messages;
+}
+
+static bool open_dialog(DavitTalk *talk)
+{
+    DavitCall *call = talk->call;
+    davit_records *records = NULL;
+    const davit_dialog_params p = {.struct_size = sizeof p,
+                                   .template_file = davit_call_text(call, "chat-template"),
+                                   .template_name = davit_call_text(call, "template-name"),
+                                   .trust_content = davit_call_has(call, "trust-content")};
+    const int status = davit_dialog_open(talk->model, &p, &talk->dialog, &records);
+
+    davit_call_take_records(call, records);
+    if (!status)
+        davit_report_add(call->report,
+                         &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
+                                         .severity = DAVIT_NOTE,
+                                         .stage = "template",
+                                         .subject = davit_dialog_source(talk->dialog),
+                                         .message = "this chat template is used"});
+    return status == 0;
+}
+
+DavitTalk *davit_talk_open(DavitCall *call, const davit_model *model)
+{
+    DavitTalk *talk = g_new0(DavitTalk, 1);
+
+    talk->call = call;
+    talk->model = model;
+    talk->turns = json_array();
+    talk->messages = first_messages(call);
+    if (!talk->messages || (!davit_call_has(call, "raw") && !open_dialog(talk))) {
+        davit_talk_free(talk);
+        return NULL;
+    }
+    talk->start = json_deep_copy(talk->messages);
+    return talk;
+}
+
+void davit_talk_free(DavitTalk *talk)
+{
+    if (!talk)
+        return;
+    davit_dialog_free(talk->dialog);
+    json_decref(talk->messages);
+    json_decref(talk->start);
+    json_decref(talk->turns);
+    g_free(talk);
+}
+
+void davit_talk_say(DavitTalk *talk, const char *text)
+{
+    add_message(talk->messages, "user", text);
+}
+
+size_t davit_talk_stops(const DavitTalk *talk, const int32_t **out)
+{
+    return davit_dialog_stops(talk->dialog, out);
+}
+
+/* ---- prompts ---- */
+
+/* --raw: the contents as they stand, a line each, with the tokenizer's own BOS. */
+static char *raw_text(const DavitTalk *talk)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    const json_t *message;
+    size_t i;
+
+    json_array_foreach(talk->messages, i, message)
+    {
+        const char *content = json_string_value(json_object_get(message, "content"));
+
+        if (content)
+            g_string_append_printf(text, "%s%s", text->len ? "\n" : "", content);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static int encode(DavitTalk *talk, int32_t **ids, size_t *n, davit_records **records)
+{
+    const bool safe = !davit_call_has(talk->call, "trust-content");
+
+    if (!talk->dialog) {
+        g_autofree char *text = raw_text(talk);
+
+        return davit_model_tokenize(talk->model, text, strlen(text), safe ? DAVIT_LIB_SAFE : 0,
+                                    ids, n, records);
+    }
+    char *json = json_dumps(talk->messages, JSON_COMPACT);
+    const davit_dialog_input in = {
+        .struct_size = sizeof in, .messages = json, .n_messages = json ? strlen(json) : 0};
+    const int status = davit_dialog_render(talk->dialog, &in, NULL, NULL, ids, n, records);
+    free(json);
+    return status;
+}
+
+GArray *davit_talk_prompt(DavitTalk *talk)
+{
+    davit_records *records = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    const int status = encode(talk, &ids, &n, &records);
+    GArray *out;
+
+    davit_call_take_records(talk->call, records);
+    if (status)
+        return NULL;
+    out = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    if (n)
+        g_array_append_vals(out, ids, (guint)n);
+    davit_free(ids);
+    return out;
+}
+
+/* ---- the conversation ---- */
+
+/* A line without its end; false at the end of input. *out_broken: Ctrl-C meanwhile. */
+static bool read_line(char **line, size_t *cap, bool *out_broken)
+{
+    ssize_t n;
+
+    errno = 0;
+    n = getline(line, cap, stdin);
+    *out_broken = n < 0 && errno == EINTR;
+    if (*out_broken)
+        clearerr(stdin);
+    while (n > 0 && ((*line)[n - 1] == '\n' || (*line)[n - 1] == '\r'))
+        (*line)[--n] = '\0';
+    return n >= 0 || *out_broken;
+}
+
+static void note_turn(DavitTalk *talk, const char *question, const char *answer)
+{
+    json_array_append_new(talk->turns, json_pack("{s:o, s:o}", "user", davit_json_text(question),
+                                                 "assistant", davit_json_text(answer)));
+}
+
+/* Ask and answer once. What fails on a terminal is said and forgotten. */
+static int one_turn(DavitTalk *talk, const char *question, bool terminal, DavitAnswerFn *answer,
+                    void *ctx)
+{
+    DavitReport *report = talk->call->report;
+    const size_t before = davit_report_count(report);
+    const char *text = NULL;
+    int code = DAVIT_EXIT_OK;
+
+    davit_talk_say(talk, question);
+    g_autoptr(GArray) prompt = davit_talk_prompt(talk);
+    code = prompt ? answer(ctx, prompt, &text) : davit_call_exit(talk->call);
+    if (text && (code == DAVIT_EXIT_OK || code == DAVIT_EXIT_INTERRUPT)) {
+        add_message(talk->messages, "assistant", text);
+        note_turn(talk, question, text);
+        davit_interrupt_clear();
+        return DAVIT_EXIT_OK;
+    }
+    json_array_remove(talk->messages, json_array_size(talk->messages) - 1);
+    if (!terminal || code == DAVIT_EXIT_FAILED)
+        return code;
+    const DavitRecord *r = davit_report_first_error(report, 0);
+    g_autofree char *sentence = r ? davit_record_sentence(r) : NULL;
+    fprintf(stderr, "%s\n(the message was not sent)\n", sentence ? sentence : "it failed");
+    davit_report_truncate(report, before);
+    return DAVIT_EXIT_OK;
+}
+
+static void clear(DavitTalk *talk)
+{
+    json_decref(talk->messages);
+    talk->messages = json_deep_copy(talk->start);
+}
+
+int davit_talk_converse(DavitTalk *talk, DavitAnswerFn *answer, void *ctx)
+{
+    const bool terminal = isatty(STDIN_FILENO) && !talk->call->quiet;
+    char *line = NULL;
+    size_t cap = 0;
+    int code = DAVIT_EXIT_OK;
+    bool broken = false;
+
+    if (terminal)
+        fprintf(stderr, "/exit ends, /clear starts anew, Ctrl-C stops an answer\n");
+    while (code == DAVIT_EXIT_OK) {
+        if (terminal)
+            fprintf(stderr, "%s> ", broken ? "\n" : "");
+        if (!read_line(&line, &cap, &broken))
+            break;
+        if (broken) {
+            davit_interrupt_clear();
+            if (!terminal)
+                code = DAVIT_EXIT_INTERRUPT;
+            continue;
+        }
+        if (strcmp(line, "/exit") == 0)
+            break;
+        if (strcmp(line, "/clear") == 0)
+            clear(talk);
+        else if (line[0])
+            code = one_turn(talk, line, terminal, answer, ctx);
+    }
+    free(line);
+    json_object_set(talk->call->doc, "turns", talk->turns);
+    return code;
+}
