@@ -108,8 +108,7 @@ static int read_zeros(davit_q_check *c, const davit_tensor_info *z)
     if (!set->source)
         return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_CONFIG_MISSING, z->name,
                             "checkpoint_format gptq or gptq_v2", "no configuration",
-                            "whether zeros are stored less one is stated nowhere; "
-                            "--gptq-zeros v1 or v2 says it");
+                            "whether zeros are stored less one is stated nowhere");
     if (strcmp(format, "gptq") != 0 && strcmp(format, "gptq_v2") != 0 &&
         strcmp(format, "gptq_p") != 0 && strcmp(format, "pack") != 0)
         return unsupported(c, z->name, "gptq, gptq_v2 or gptq_p", format,
@@ -351,8 +350,8 @@ static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sin
                          .expected = expected,
                          .found = found,
                          .message = "the stored zeros contradict checkpoint_format or sym",
-                         .hint = "the file is labelled with the other version; --gptq-zeros "
-                                 "v1 or v2 says how to read it"});
+                         .hint = "the file is probably labelled with the other version: "
+                                 "correct checkpoint_format"});
 }
 
 static int32_t gptq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)

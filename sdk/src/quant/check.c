@@ -188,8 +188,7 @@ int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t)
         (any && is_one_of("bf16/1|f16/1", t->dtype)))
         return 1;
     return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_DTYPE, t->name, "f32/1", t->dtype,
-                        "a scale that is one number is stored in F32; "
-                        "--scale-dtype any reads BF16 and F16 as well");
+                        "a scale that is one number is stored in F32");
 }
 
 void davit_q_activations(davit_q_check *c)
