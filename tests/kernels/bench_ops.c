@@ -47,7 +47,7 @@ static void report(Rig *rig, const char *label, uint64_t ctx, double work, const
         const davit_kernel_entry *e = iface->entries[i];
         double best = 1e9, first;
 
-        if (strcmp(e->op, rig->call.op) != 0 || !rig_can_run(e) ||
+        if (strcmp(e->op, rig->call.op) != 0 || !rig_can_run(e) || !rig_takes(rig, e) ||
             (e->check && e->check(NULL, &rig->call, NULL)))
             continue;
         first = run_once(rig, e, ctx, 1);

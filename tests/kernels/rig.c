@@ -40,6 +40,19 @@ bool rig_can_run(const davit_kernel_entry *entry)
     return false;
 }
 
+bool rig_takes(const Rig *rig, const davit_kernel_entry *entry)
+{
+    g_auto(GStrv) layouts = g_strsplit(entry->layouts ? entry->layouts : "", "|", 0);
+
+    for (uint32_t i = 0; i < rig->call.n_weights; i++) {
+        const davit_weight *w = rig->call.weight[i];
+
+        if (w && w->n_cols > 1 && !g_strv_contains((const char *const *)layouts, w->layout))
+            return false;
+    }
+    return true;
+}
+
 static void buffer_free(void *p)
 {
     Buffer *b = p;
@@ -208,7 +221,8 @@ void rig_matrix(Rig *rig, uint32_t slot, const char *layout_name, uint64_t E, ui
 
     for (uint64_t e = 0; e < E; e++)
         for (uint64_t row = 0, rows; row < N; row += rows) {
-            rows = MIN(N - row, rig_between(rig, 1, N));
+            const uint64_t most = rig_between(rig, 1, N);
+            rows = MIN(N - row, most);
             uint8_t *bytes = rig_memory(rig, rows * row_bytes, rig_between(rig, 0, 3) * 2 + 1);
             if (layout->block_elems == 1)
                 random_plain(rig, layout, bytes, rows * K);

@@ -35,6 +35,8 @@ typedef struct RigSplit {
 const davit_kernels_iface *rig_plugin(const char *name);
 /* Features of this CPU allow @entry; prints a line where not. */
 bool rig_can_run(const davit_kernel_entry *entry);
+/* @entry lists the layout of every matrix of the call, as the host sees to it. */
+bool rig_takes(const Rig *rig, const davit_kernel_entry *entry);
 
 /* Returns: (owned) a call of @op with @attr (borrowed, may be NULL). */
 Rig *rig_new(const char *op, const void *attr);
