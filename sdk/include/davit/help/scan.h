@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanner bodies that tokenizer plugins share. Part of libdavit-sdk.a.
+ * Scanner bodies that tokenizer plugins share. Part of libdavit-sdk.a; sources in
+ * sdk/src/tok/scan_*.c.
  *
  * Each body cuts text as one family of regexes does, without a regex: linear in the bytes
  * passed over, no allocation, no recursion, resumable at any end that it gave. All of
