@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/plugin_measure.h"
 #include "config/config.h"
 #include "plan/plan.h"
 
@@ -17,14 +18,21 @@ static const DavitFlag flags[] = {
      "auto|f32|int8", "auto", false},
     {"layout", 0, DAVIT_FLAG_CHOICE, "KIND", "with --model: as `run` takes it",
      "auto|stored|packed", "auto", false},
-    {"measure", 0, DAVIT_FLAG_SWITCH, NULL, "time the candidates and write a rank file", NULL, NULL,
-     true},
+    {"measure", 0, DAVIT_FLAG_SWITCH, NULL, "with --model: time the candidates on its weights",
+     NULL, NULL, false},
+    {"tokens", 0, DAVIT_FLAG_LIST, "N",
+     "with --measure: tokens of a step; may be repeated; as if 1 and 512 were given", NULL, NULL,
+     false},
+    {"rounds", 0, DAVIT_FLAG_COUNT, "N", "with --measure: the median of so many", NULL, "5", false},
+    {"write", 0, DAVIT_FLAG_SWITCH, NULL,
+     "with --measure: keep the order as your kernel_ranks, which plans obey", NULL, NULL, false},
     {0},
 };
 static const char *const examples[] = {
     "davit plugin ops", "every kernel entry, by op",
     "davit plugin ops linear --model model/", "who computes it for this model, and why not others",
-    NULL};
+    "davit plugin ops linear --model model/ --measure --write",
+    "time them here and keep the order", NULL};
 
 typedef struct Ops {
     DavitCall *call;
@@ -77,8 +85,7 @@ static int by_order(const void *pa, const void *pb)
     return order ? order : strcmp(a->entry, b->entry);
 }
 
-/* "linear" means "linear/1", too. */
-static bool is_op(const char *name, const char *wanted)
+bool davit_ops_is(const char *name, const char *wanted)
 {
     const size_t n = strlen(wanted);
     return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == '/');
@@ -91,7 +98,7 @@ static guint show(Ops *ops, GPtrArray *candidates, const char *op, const char *d
     g_ptr_array_sort(candidates, by_order);
     for (guint i = 0; i < candidates->len; i++) {
         const DavitKernelCandidate *k = g_ptr_array_index(candidates, i);
-        if (op && !is_op(k->op, op))
+        if (op && !davit_ops_is(k->op, op))
             continue;
         char *title = *k->layouts ? g_strdup_printf("%s  of %s  (%u in the program)", k->op, k->layouts,
                                                     k->n_calls)
@@ -164,8 +171,8 @@ static uint32_t choice(const DavitCall *call, const char *flag, const char *cons
     return 0;
 }
 
-/* (owned) what the plan considered; NULL after a record. */
-static GPtrArray *list_for_model(DavitCall *call, DavitRegistry *registry)
+/* *out (owned): what the plan considered. Returns: an exit code. */
+static int for_model(DavitCall *call, DavitRegistry *registry, GPtrArray **out_list)
 {
     static const char *const activations[] = {"auto", "f32", "int8", NULL};
     static const char *const layouts[] = {"auto", "stored", "packed", NULL};
@@ -174,30 +181,51 @@ static GPtrArray *list_for_model(DavitCall *call, DavitRegistry *registry)
                                                          DAVIT_RUN, call->report);
     g_autoptr(DavitSettings) settings = c ? davit_settings_open(c, call->report) : NULL;
     if (!settings)
-        return NULL;
-    const DavitPlanOptions options = {
+        return davit_call_exit(call);
+    DavitPlanOptions options = {
         .purposes = DAVIT_RUN,
         .device = davit_call_text(call, "device"),
         .activations = (DavitActivations)choice(call, "activations", activations),
-        .layout = (DavitLayoutChoice)choice(call, "layout", layouts),
-        .candidates = out};
+        .layout = (DavitLayoutChoice)choice(call, "layout", layouts)};
+    if (davit_call_has(call, "measure"))
+        return davit_ops_measure(call, registry, c, settings, &options,
+                                 call->n_args ? call->args[0] : NULL);
+    options.candidates = out;
     g_autoptr(DavitPlan) plan = davit_plan_make(registry, c, settings, &options, call->report);
-    return plan ? g_steal_pointer(&out) : NULL;
+    if (!plan)
+        return davit_call_exit(call);
+    *out_list = g_steal_pointer(&out);
+    return DAVIT_EXIT_OK;
+}
+
+/* Flags that need others. True: they are there. */
+static bool flags_fit(const DavitCall *call)
+{
+    const bool measure = davit_call_has(call, "measure");
+    return measure ? davit_call_has(call, "model")
+                   : !davit_call_has(call, "write") && !davit_call_has(call, "tokens") &&
+                         !davit_call_has(call, "rounds");
 }
 
 static int run(DavitCall *call)
 {
     const char *op = call->n_args ? call->args[0] : NULL;
+    if (!flags_fit(call))
+        return davit_call_usage(call, "--measure", "needs --model; --write, --tokens and --rounds "
+                                "need --measure",
+                                "davit plugin ops linear --model MODEL --measure --write");
+    if (davit_call_has(call, "measure") && strcmp(davit_call_text(call, "device"), "cpu") != 0)
+        return davit_call_usage(call, "--device", "kernels are measured on the cpu only", NULL);
     Ops ops = {.call = call, .rows = json_array()};
     json_object_set_new(call->doc, "candidates", ops.rows);
     g_autoptr(DavitRegistry) registry = davit_call_registry(call);
     if (!registry)
         return davit_call_exit(call);
     const bool has_model = davit_call_text(call, "model") != NULL;
-    g_autoptr(GPtrArray) candidates =
-        has_model ? list_for_model(call, registry) : list_all(call, registry);
+    g_autoptr(GPtrArray) candidates = has_model ? NULL : list_all(call, registry);
+    const int status = has_model ? for_model(call, registry, &candidates) : DAVIT_EXIT_OK;
     if (!candidates)
-        return davit_call_exit(call);
+        return status;
     if (show(&ops, candidates, op, davit_call_text(call, "device")) == 0)
         return davit_call_usage(call, op ? op : "ops",
                                 has_model ? "the model has no such op"

@@ -5,6 +5,7 @@
  */
 #include "plan/choose.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "plan/choose_state.h"
@@ -395,6 +396,7 @@ void davit_kernel_candidate_free(void *p)
     g_free(k->component);
     g_free(k->entry);
     g_free(k->why);
+    g_free(k->shape);
     g_free(k);
 }
 
@@ -415,8 +417,32 @@ static char *given_layouts(const Chooser *c, const DavitInstr *instr)
     return g_string_free(out, FALSE);
 }
 
+/* "q4_0/1 [1,1536,576] 576>1536": stored layouts, weights, widths of values. (owned) */
+static char *shape_text(const Chooser *c, const DavitInstr *instr)
+{
+    const DavitValue *values = c->base.program->values;
+    GString *out = g_string_new(NULL);
+
+    append_layouts(c, instr, out);
+    for (uint32_t w = 0; w < instr->n_weights; w++) {
+        const int32_t at = davit_instr_slot(&c->base, instr, w);
+        const DavitSlot *slot = at < 0 ? NULL : slot_at(c, (uint32_t)at);
+
+        if (slot)
+            g_string_append_printf(out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                                   out->len ? " " : "", slot->n_experts, slot->n_rows,
+                                   slot->n_cols);
+    }
+    for (uint32_t k = 0; k < instr->n_in; k++)
+        g_string_append_printf(out, "%s%" PRIu64, k ? "," : out->len ? " " : "",
+                               values[instr->in[k]].width);
+    for (uint32_t k = 0; k < instr->n_out; k++)
+        g_string_append_printf(out, "%s%" PRIu64, k ? "," : ">", values[instr->out[k]].width);
+    return g_string_free(out, FALSE);
+}
+
 static void tell_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref,
-                           const char *layouts)
+                           const char *layouts, const char *shape)
 {
     DavitKernelCandidate *k = g_new0(DavitKernelCandidate, 1);
 
@@ -431,10 +457,14 @@ static void tell_candidate(Chooser *c, const DavitInstr *instr, const DavitEntry
                        : g_strdup(davit_entry_fault(&c->base, instr, ref, false,
                                                     c->base.draft->report));
     k->n_calls = 1;
+    k->shape = g_strdup(shape);
+    k->instr = (uint32_t)(instr - c->base.program->instrs);
+    k->call = ref->entry;
+    k->self = ref->tool->self;
     g_ptr_array_add(c->base.draft->options->candidates, k);
 }
 
-/* Once per op and layouts; alike ones are counted. */
+/* Once per op, layouts and (by_shape) shape; alike ones are counted. */
 static void tell_candidates(Chooser *c)
 {
     GPtrArray *out = c->base.draft->options->candidates;
@@ -445,7 +475,9 @@ static void tell_candidates(Chooser *c)
         const DavitInstr *instr = &c->base.program->instrs[i];
         const GArray *list = g_hash_table_lookup(c->base.by_op, instr->op);
         g_autofree char *layouts = given_layouts(c, instr);
-        g_autofree char *key = g_strdup_printf("%s %s", instr->op, layouts);
+        g_autofree char *shape =
+            c->base.draft->options->candidates_by_shape ? shape_text(c, instr) : NULL;
+        g_autofree char *key = g_strdup_printf("%s %s %s", instr->op, layouts, shape ? shape : "");
         guint first;
 
         if (g_hash_table_contains(seen, key)) {
@@ -456,7 +488,8 @@ static void tell_candidates(Chooser *c)
         }
         g_hash_table_insert(seen, g_steal_pointer(&key), GUINT_TO_POINTER(out->len));
         for (guint e = 0; list && e < list->len; e++)
-            tell_candidate(c, instr, &g_array_index(list, DavitEntryRef, e), layouts);
+            tell_candidate(c, instr, &g_array_index(list, DavitEntryRef, e), layouts,
+                           shape);
     }
 }
 

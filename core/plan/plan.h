@@ -192,6 +192,7 @@ typedef struct DavitPlanOptions {
     GPtrArray *candidates; /* (borrowed) NULL, or gets a DavitKernelCandidate (owned, free
                             * with davit_kernel_candidate_free) for every kernel entry that
                             * was considered for each op and layouts */
+    bool candidates_by_shape; /* ... and each shape of their weights and values */
     DavitAccessChoice access;
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
@@ -296,6 +297,10 @@ typedef struct DavitKernelCandidate {
     bool chosen;
     char *why;        /* why it cannot compute it; NULL = it can */
     uint32_t n_calls; /* ops of the program that are alike */
+    char *shape;      /* by_shape: stored layouts and sizes, alike for alike ops; else NULL */
+    uint32_t instr;   /* the first of them */
+    const davit_kernel_entry *call; /* (borrowed) the entry */
+    void *self;                     /* (borrowed) its component's instance */
 } DavitKernelCandidate;
 void davit_kernel_candidate_free(void *candidate);
 

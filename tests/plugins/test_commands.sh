@@ -141,7 +141,10 @@ expect 0 plugin ops linear --model "$models/llama"
 out_has "chosen"
 out_has "score"
 expect 2 plugin ops never_heard_of
-expect 2 plugin ops linear --model "$models/llama" --measure
+expect 2 plugin ops linear --measure
+expect 2 plugin ops linear --model "$models/llama" --write
+expect 2 plugin ops never_heard_of --model "$models/llama" --measure
+expect 2 plugin ops linear --model "$models/llama" --measure --tokens 0
 expect 0 plugin ops linear --model "$models/llama" --json
 # whoever is able and was not chosen is chosen when the user ranks it
 able=$(tr -d '\n' <"$scratch/out" | sed 's/}/}\n/g' | sed -n 's/.*"entry": *"\([^"]*\)".*"verdict": *"able".*/\1/p' | head -n 1)
@@ -151,6 +154,37 @@ if [ -n "$able" ]; then
     expect 0 plugin ops linear --model "$models/llama"
     grep -qF "chosen  $able " "$scratch/out" || die "the user's rank of $able was not obeyed"
     rm "$scratch/config/davit/plugins.json"
+fi
+
+# ---- kernels: measured, written, obeyed ----
+measure() { expect 0 plugin ops "$@" --model "$models/llama" --measure --tokens 1 --tokens 9 --rounds 1; }
+measure
+out_has "times the best"
+out_has "rank   1  attn"
+[ ! -e "$scratch/config/davit/plugins.json" ] || die "--measure wrote without --write"
+measure linear --write --json
+out_has '"schema": "davit-plugin-ops/1"'
+out_has '"us":'
+[ -s "$scratch/config/davit/plugins.json" ] || die "--write wrote nothing"
+tr -d '\n' <"$scratch/out" | sed 's/}/}\n/g' >"$scratch/rows"
+most=$(sed -n 's/.*"cost":.*"rank": *\([0-9]*\).*/\1/p' "$scratch/rows" | sort -n | tail -n 1)
+[ -n "$most" ] || die "no ranks in the document"
+expect 0 plugin ops linear --model "$models/llama"
+grep "^  chosen" "$scratch/out" | grep -qF ", your rank $most" || die "the measured order was not obeyed"
+sed -n '/"cost":/p' "$scratch/rows" | sed -n 's/.*"entry": *"\([^"]*\)".*/\1/p' >"$scratch/entries"
+while read -r entry; do
+    grep -qF "org.davit.kernels.cpu:$entry\": " "$scratch/config/davit/plugins.json" ||
+        die "$entry has no rank in the file"
+done <"$scratch/entries"
+rm "$scratch/config/davit/plugins.json"
+# Ctrl-C: nothing is written
+if [ "$sanitizer" != thread ]; then
+    got=0
+    timeout --preserve-status -s INT 1 "$davit" plugin ops --model "$models/llama" --measure --write --rounds 1000 \
+        >"$scratch/out" 2>"$scratch/err" || got=$?
+    [ "$got" = 130 ] || die "interrupted: exit $got"
+    [ ! -s "$scratch/out" ] || die "an interrupted run printed times"
+    [ ! -e "$scratch/config/davit/plugins.json" ] || die "an interrupted run wrote ranks"
 fi
 
 # ---- two at once, a cache that cannot be written ----
