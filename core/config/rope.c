@@ -248,10 +248,15 @@ static void read_original(Reader *r, davit_rope_spec *spec)
 {
     static const char key[] = "original_max_position_embeddings";
     const json_t *top = json_object_get(r->config->settings->json, key);
+    const bool by_top =
+        *r->layer_type == '\0' && json_is_number(top) && json_number_value(top) > 0;
 
     spec->max_positions = davit_rope_symbol(r->config, "max_pos", 0);
-    spec->original_max = positive(r, key, spec->max_positions);
-    if (*r->layer_type == '\0' && json_is_number(top) && json_number_value(top) > 0)
+    /* llama3 puts its bands by it: the stretched length in its place is another model */
+    spec->original_max = spec->type == DAVIT_ROPE_LLAMA3 && !by_top
+                             ? required(r, key, "llama3")
+                             : positive(r, key, spec->max_positions);
+    if (by_top)
         spec->original_max = json_number_value(top);
     if (spec->type >= DAVIT_ROPE_DYNAMIC && spec->type <= DAVIT_ROPE_LONGROPE &&
         !(spec->original_max > 0 &&
@@ -295,9 +300,12 @@ static void read_scaling(Reader *r, DavitRope *rope, const char *type_name)
     else if (spec->type == DAVIT_ROPE_PROPORTIONAL)
         spec->factor = positive(r, "factor", 1);
     if (spec->type == DAVIT_ROPE_LLAMA3) {
+        const size_t n_said = davit_report_count(r->report);
+
         spec->low_freq_factor = required(r, "low_freq_factor", type_name);
         spec->high_freq_factor = required(r, "high_freq_factor", type_name);
-        if (spec->high_freq_factor <= spec->low_freq_factor)
+        if (davit_report_count(r->report) == n_said && /* both are there */
+            spec->high_freq_factor <= spec->low_freq_factor)
             refuse(r, DAVIT_R_CONFIG_INVALID, "high_freq_factor", "above low_freq_factor",
                    davit_report_text(r->report, "%.9g", spec->high_freq_factor),
                    "setting is outside its range");

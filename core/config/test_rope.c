@@ -259,9 +259,14 @@ static void test_refused(void)
          "config.json: rope factor", "\"2\""},
         {"{\"type\":\"linear\",\"factor\":Infinity}", DAVIT_R_VALUE_NOT_FINITE,
          "config.json: rope factor", "Infinity"},
-        {"{\"rope_type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}",
+        {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4}",
+         DAVIT_R_CONFIG_MISSING, "config.json: rope original_max_position_embeddings",
+         "nothing"},
+        {"{\"rope_type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4,"
+         "\"original_max_position_embeddings\":64}",
          DAVIT_R_CONFIG_MISSING, "config.json: rope low_freq_factor", "nothing"},
-        {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}",
+        {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,"
+         "\"original_max_position_embeddings\":64}",
          DAVIT_R_CONFIG_INVALID, "config.json: rope high_freq_factor", "4"},
         {"{\"type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}",
          DAVIT_R_CONFIG_INVALID, "config.json: rope short_factor and long_factor",
