@@ -158,6 +158,8 @@ static void print_text(const DavitCall *call, const DavitDoctor *doctor)
         printf("%zu errors, %zu warnings, %zu notes; %zu checks without finding, %zu skipped%s\n",
                count[DAVIT_ERROR], count[DAVIT_WARNING], count[DAVIT_NOTE], n_ok, n_skipped,
                call->verbose ? "" : " (-v tells each)");
+    if (!call->quiet && !davit_call_has(call, "deep"))
+        puts("the weights' values were not looked at (--deep)");
 }
 
 /* ---- run ---- */

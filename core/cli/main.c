@@ -76,6 +76,21 @@ static void print_records(const DavitCall *call)
                     davit_code_name(GPOINTER_TO_UINT(code)));
 }
 
+/* A refusal names what it met first; the cause may lie elsewhere. */
+static void print_advice(const DavitCall *call, int code)
+{
+    static const char *const stages[] = {"config", "plan", "probe", "claim", "check"};
+    const DavitRecord *r = davit_report_first_error(call->report, 0);
+    const char *name = call->command ? call->command->name : "";
+    bool of_model = false;
+    for (size_t i = 0; r && r->stage && i < G_N_ELEMENTS(stages); i++)
+        of_model |= strcmp(r->stage, stages[i]) == 0;
+    if (code == DAVIT_EXIT_MALFORMED && of_model && !call->quiet && call->n_args > 0 &&
+        (strcmp(name, "plan") == 0 || strcmp(name, "run") == 0))
+        fprintf(stderr, "davit: hint: davit doctor %s names causes\n",
+                davit_shown(call->args[0]));
+}
+
 static int exit_of_status(int32_t status)
 {
     switch (status) {
@@ -265,6 +280,7 @@ int main(int argc, char **argv)
             code = DAVIT_EXIT_FAILED;
     } else {
         print_records(&call);
+        print_advice(&call, code);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE) /* a reader that went away needs no message */

@@ -251,6 +251,13 @@ static const char *nearest_wanted(const DavitDraft *draft, const char *name)
 
 /* ---- left over ---- */
 
+/* Weights of an adapter, or of the module that it wraps: left out they take the tuning
+ * with them. */
+static bool is_adapter_part(const char *name)
+{
+    return strstr(name, ".lora_") || strstr(name, ".base_layer.");
+}
+
 static void report_unexpected(const DavitDraft *draft, const davit_tensor_info *t)
 {
     const char *near = nearest_wanted(draft, t->name);
@@ -265,7 +272,10 @@ static void report_unexpected(const DavitDraft *draft, const davit_tensor_info *
             .subject = t->name,
             .found = davit_report_text(draft->report, "%s %s", t->dtype, shape),
             .message = "no slot of the architecture and no rule takes this tensor",
-            .hint = near ? davit_report_text(draft->report,
+            .hint = is_adapter_part(t->name)
+                        ? "the adapter was not merged: merge it where it was trained, and "
+                          "save again"
+                    : near ? davit_report_text(draft->report,
                                              "a missing tensor is named %s", near)
                          : "--ignore GLOB leaves tensors out on purpose"});
 }

@@ -266,6 +266,15 @@ static void add_decision(json_t *list, const char *what, const char *value,
                                           text_json(effect)));
 }
 
+/* A stored head is used whatever the flag says. */
+static bool is_head_tied(const DavitPlan *plan)
+{
+    for (size_t i = 0; i < plan->n_slots; i++)
+        if (plan->slots[i].row.flags & DAVIT_SLOT_HEAD)
+            return plan->slots[i].tied_to >= 0;
+    return false;
+}
+
 static json_t *decisions_json(const DavitPlan *plan)
 {
     static const char *const dtypes[] = {NULL, "f32", "f16", "bf16"};
@@ -288,7 +297,9 @@ static json_t *decisions_json(const DavitPlan *plan)
             add_decision(list, "--ignore", plan->ignored[i].rule, effect);
     }
     if (plan->force_tie)
-        add_decision(list, "--tie", NULL, "the embedding serves as head");
+        add_decision(list, "--tie", NULL,
+                     is_head_tied(plan) ? "the embedding serves as head"
+                                        : "none: the stored head is used");
     if (plan->force_untie)
         add_decision(list, "--no-tie", NULL, "the embedding does not serve as head");
     if (dtypes[plan->dtype])
