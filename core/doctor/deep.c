@@ -49,8 +49,9 @@ static void tally(Tally *t, const float *x, size_t n)
     for (size_t i = 0; i < n; i++) {
         const float a = fabsf(x[i]);
 
-        t->n_nan += isnan(x[i]);
-        t->n_inf += isinf(x[i]);
+        /* the sign of what they return is free: -1 for -inf in some C libraries */
+        t->n_nan += isnan(x[i]) != 0;
+        t->n_inf += isinf(x[i]) != 0;
         t->n_zero += x[i] == 0;
         if (isfinite(a) && a > t->largest)
             t->largest = a;
@@ -256,6 +257,15 @@ static void compare_head(Pass *p)
         if (!advance(p, 0))
             return;
     }
+    if (equal && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given)
+        davit_doctor_say(d, "D12",
+                         &(DavitFinding){.severity = DAVIT_NOTE,
+                                         .subject = head->name,
+                                         .expected = "no head, since the flag says tied",
+                                         .found = "a head that equals the embedding",
+                                         .message = "the stored head is a copy of the "
+                                                    "embedding",
+                                         .hint = "nothing to do"});
     davit_doctor_fact(d, "D13", "head and embedding are %s", equal ? "equal" : "different");
     if (!equal && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given)
         davit_doctor_say(d, "D13",

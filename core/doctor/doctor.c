@@ -185,6 +185,49 @@ static void compare_base(DavitDoctor *doctor, DavitReport *report)
     davit_patient_clear(&base);
 }
 
+static bool is_said_of(const DavitReport *f, const char *subject)
+{
+    for (size_t i = 0; subject && i < davit_report_count(f); i++) {
+        const char *file = davit_report_get(f, i)->subject;
+
+        if (davit_report_get(f, i)->status && file && g_str_has_suffix(file, ".json") &&
+            g_str_has_prefix(subject, file))
+            return true;
+    }
+    return false;
+}
+
+/* A tokenizer file that is no file of its kind (D02) cannot be read either: once is
+ * enough. */
+static void drop_consequences(DavitDoctor *doctor)
+{
+    const DavitReport *cause = davit_doctor_find(doctor, "D02")->findings;
+    DavitReport *f = davit_doctor_of(doctor, "D14")->findings;
+    g_autoptr(DavitReport) kept = davit_report_new();
+
+    for (size_t i = 0; i < davit_report_count(f); i++) {
+        const DavitRecord *r = davit_report_get(f, i);
+
+        if (is_said_of(cause, r->subject)) {
+            davit_doctor_skip(doctor, "D14", "a tokenizer that can be read (D02)");
+            continue;
+        }
+        davit_report_add(kept, &(DavitFinding){.code = r->code,
+                                               .severity = r->severity,
+                                               .status = r->status,
+                                               .purposes = r->purposes,
+                                               .stage = r->stage,
+                                               .who = r->who,
+                                               .subject = r->subject,
+                                               .expected = r->expected,
+                                               .found = r->found,
+                                               .message = r->message,
+                                               .hint = r->hint});
+    }
+    davit_report_truncate(f, 0);
+    davit_report_append(f, kept);
+}
+
 /* Parts that later versions bring. */
 static void skip_unbuilt(DavitDoctor *doctor)
 {
@@ -199,6 +242,7 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
 
     davit_patient_open(&doctor->patient, registry, model, options, doctor, report);
     davit_check_files(doctor);
+    drop_consequences(doctor);
     davit_check_cache(doctor);
     davit_check_names(doctor);
     davit_check_shapes(doctor);

@@ -72,6 +72,9 @@ const json_t *davit_patient_value(const DavitPatient *patient, const char *key);
 /* The same as a whole number; false if absent or something else. */
 bool davit_patient_int(const DavitPatient *patient, const char *key, int64_t *out);
 
+/* Rows of the embedding, else vocab_size; 0 = neither is known. */
+uint64_t davit_patient_rows(const DavitPatient *patient);
+
 /* Put records of other parts where they belong. @from: first record that is new. */
 void davit_doctor_sort(DavitDoctor *doctor, const DavitReport *said);
 

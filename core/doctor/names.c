@@ -262,6 +262,14 @@ static void check_infix(DavitDoctor *d)
         }
 }
 
+static bool has_infix(const DavitCheckpoint *c, const char *word)
+{
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++)
+        if (strstr(davit_checkpoint_tensor(c, i)->name, word))
+            return true;
+    return false;
+}
+
 /* Layers under another family's word, where the architecture wants "layers.". */
 static void check_family_names(DavitDoctor *d, const char *prefix)
 {
@@ -326,7 +334,10 @@ static void check_prefix(DavitDoctor *d)
             .expected = "names that begin with the model's own words",
             .found = davit_doctor_text(d, "%zu of %zu tensors begin so", n_with, n),
             .message = "a wrapper of the training program is in front of the names",
-            .hint = davit_doctor_text(d, "--strip-prefix '%.*s', or save the model from "
+            .hint = has_infix(c, ".base_layer.")
+                        ? "taking it off alone repairs nothing while .base_layer. is inside "
+                          "the names: merge the adapter, and save again"
+                        : davit_doctor_text(d, "--strip-prefix '%.*s', or save the model from "
                                          "inside the wrapper",
                                       (int)n_wrapper, prefix)});
 }

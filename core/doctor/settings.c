@@ -162,7 +162,7 @@ static void check_kind(DavitDoctor *d)
 
 void davit_check_settings(DavitDoctor *doctor)
 {
-    int64_t context = 0;
+    const DavitPlan *plan = doctor->patient.plan;
 
     if (!doctor->patient.settings) {
         davit_doctor_skip(doctor, "D20", "a config that can be read");
@@ -172,8 +172,9 @@ void davit_check_settings(DavitDoctor *doctor)
     check_theta(doctor);
     check_doubled(doctor);
     check_range(doctor);
-    if (doctor->patient.plan)
-        context = (int64_t)doctor->patient.plan->max_ctx;
-    davit_doctor_fact(doctor, "D20", "context %" PRId64 "%s", context,
-                      doctor->options->base ? "" : "; --base MODEL compares with a base");
+    if (plan)
+        davit_doctor_fact(doctor, "D20", "context %" PRIu64 "%s", (uint64_t)plan->max_ctx,
+                          doctor->options->base ? "" : "; --base MODEL compares with a base");
+    else if (doctor->patient.checkpoint)
+        davit_doctor_skip(doctor, "D20", "a plan, which other findings prevent");
 }

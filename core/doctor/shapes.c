@@ -109,7 +109,8 @@ static bool is_transposed(const DavitRecord *r)
            sscanf(r->expected, "[%llu, %llu]", &x, &y) == 2 && a == y && b == x && a != b;
 }
 
-static void check_transposed(DavitDoctor *d)
+/* Are there any? Then numbers worked out from rows are none. */
+static bool check_transposed(DavitDoctor *d)
 {
     const DavitReport *f = davit_doctor_find(d, "D10")->findings;
     const char *first = NULL;
@@ -130,8 +131,10 @@ static void check_transposed(DavitDoctor *d)
                                                 "exchanged", n),
                                          .message = "matrices are stored transposed, as "
                                                     "some programs do",
-                                         .hint = "transpose them, or save the model "
-                                                 "again from its own program"});
+                                         .hint = "transpose every projection, square "
+                                                 "ones too, which no shape shows; or save "
+                                                 "the model again from its own program"});
+    return n > 0;
 }
 
 static void check_sizes(DavitDoctor *d)
@@ -147,9 +150,10 @@ static void check_sizes(DavitDoctor *d)
     check_layers(d);
     if (d->patient.plan)
         return; /* every shape fits its slot */
+    if (check_transposed(d))
+        return;
     check_hidden(d);
     check_heads(d);
-    check_transposed(d);
 }
 
 /* ---- D12 ---- */
@@ -159,6 +163,36 @@ static const json_t *text_part(const json_t *config)
     const json_t *part = json_object_get(config, "text_config");
 
     return part ? part : json_object_get(config, "llm_config");
+}
+
+/* No head, and no plan that says whether the embedding serves as one. */
+static void check_unplanned_tie(DavitDoctor *d)
+{
+    const DavitReport *said = davit_doctor_find(d, "D12")->findings;
+    const json_t *flag = davit_patient_value(&d->patient, "tie_word_embeddings");
+    const bool misnamed = davit_report_failed(davit_doctor_find(d, "D07")->findings) ||
+                          davit_report_failed(davit_doctor_find(d, "D08")->findings);
+
+    if (davit_report_count(said) > 0 || json_is_true(flag))
+        return;
+    if (misnamed || !d->patient.settings || davit_settings_is_gguf(d->patient.settings) ||
+        !davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1)) {
+        davit_doctor_skip(d, "D12", "a plan, which other findings prevent");
+        return;
+    }
+    /* unstated, the class decides, and only a plan knows the class */
+    davit_doctor_say(
+        d, "D12",
+        &(DavitFinding){.severity = DAVIT_WARNING,
+                        .status = json_is_false(flag) ? DAVIT_E_CORRUPT : DAVIT_OK,
+                        .subject = "config.json: tie_word_embeddings",
+                        .expected = "true, or a stored head",
+                        .found = json_is_false(flag) ? "false, and no head"
+                                                     : "absent, and no head",
+                        .message = "the checkpoint has no output head and does not say that "
+                                   "the embedding serves as one",
+                        .hint = "set tie_word_embeddings to true if the model's origin does, "
+                                "or --tie"});
 }
 
 static void check_tie(DavitDoctor *d)
@@ -184,12 +218,15 @@ static void check_tie(DavitDoctor *d)
         davit_doctor_skip(d, "D12", "all weights");
         return;
     }
+    if (!head && !d->patient.plan)
+        check_unplanned_tie(d);
     davit_doctor_fact(d, "D12", "%s, %s",
                       head ? head->name : "no head is stored",
                       !d->patient.plan       ? "no plan"
                       : d->patient.plan->tied ? "flag: tied"
                                               : "flag: not tied");
-    if (head && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given)
+    if (head && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given &&
+        !d->options->deep) /* there D13 says the result */
         davit_doctor_say(d, "D12",
                          &(DavitFinding){.severity = DAVIT_NOTE,
                                          .subject = head->name,
@@ -246,11 +283,24 @@ static void say_too_few(DavitDoctor *d, const char *subject, uint64_t rows, size
                             : "the tokenizer gives ids that the embedding has no row for"});
 }
 
+static const davit_tensor_info *find_embedding(const DavitPatient *p)
+{
+    return p->checkpoint ? davit_find_tail(p->checkpoint, EMBED_TAILS, -1) : NULL;
+}
+
+uint64_t davit_patient_rows(const DavitPatient *p)
+{
+    const davit_tensor_info *embed = find_embedding(p);
+    int64_t stated;
+
+    if (embed && embed->rank == 2)
+        return embed->shape[0];
+    return davit_patient_int(p, "vocab_size", &stated) && stated > 0 ? (uint64_t)stated : 0;
+}
+
 static void check_rows(DavitDoctor *d)
 {
-    const davit_tensor_info *embed =
-        d->patient.checkpoint ? davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1)
-                              : NULL;
+    const davit_tensor_info *embed = find_embedding(&d->patient);
     uint64_t rows = embed && embed->rank == 2 ? embed->shape[0] : 0;
     const size_t n_ids =
         d->patient.tokenizer ? davit_tokenizer_n_ids(d->patient.tokenizer) : 0;
@@ -269,8 +319,7 @@ static void check_rows(DavitDoctor *d)
                                          .hint = davit_doctor_text(
                                              d, "set vocab_size to %" PRIu64
                                                 ", if the weights are right", rows)});
-    if (!rows && davit_patient_int(&d->patient, "vocab_size", &stated) && stated > 0)
-        rows = (uint64_t)stated;
+    rows = davit_patient_rows(&d->patient);
     if (!rows || !n_ids) {
         davit_doctor_skip(d, "D14", "an embedding and a tokenizer");
         return;
@@ -294,6 +343,7 @@ static void check_rows(DavitDoctor *d)
 
 typedef struct Histogram {
     uint64_t f32, f16, bf16, other, total; /* bytes */
+    uint64_t n_f32, n_f16, n_bf16, n_other; /* tensors */
 } Histogram;
 
 static Histogram count_types(const DavitCheckpoint *c)
@@ -308,6 +358,10 @@ static Histogram count_types(const DavitCheckpoint *c)
                                                          : &h.other;
 
         *to += t->n_bytes;
+        h.n_f32 += to == &h.f32;
+        h.n_f16 += to == &h.f16;
+        h.n_bf16 += to == &h.bf16;
+        h.n_other += to == &h.other;
         h.total += t->n_bytes;
     }
     return h;
@@ -320,6 +374,25 @@ static const char *main_type(const Histogram *h)
            : h->f16 * 2 > h->total  ? "float16"
            : h->f32 * 2 > h->total  ? "float32"
                                     : "mixed";
+}
+
+/* (owned) "bfloat16 (17 tensors), float32 (4)" */
+static char *types_text(const Histogram *h)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } all[] = {{"bfloat16", h->n_bf16},
+               {"float16", h->n_f16},
+               {"float32", h->n_f32},
+               {"other types", h->n_other}};
+    GString *out = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
+        if (all[i].n)
+            g_string_append_printf(out, "%s%s (%" PRIu64 "%s)", out->len ? ", " : "",
+                                   all[i].name, all[i].n, out->len ? "" : " tensors");
+    return g_string_free(out, FALSE);
 }
 
 static const char *stated_type(const DavitPatient *p)
@@ -361,6 +434,7 @@ static void check_types(DavitDoctor *d)
 {
     const char *stated = stated_type(&d->patient);
     const char *stored;
+    g_autofree char *types = NULL;
     Histogram h;
 
     if (!d->patient.checkpoint) {
@@ -369,7 +443,8 @@ static void check_types(DavitDoctor *d)
     }
     h = count_types(d->patient.checkpoint);
     stored = main_type(&h);
-    davit_doctor_fact(d, "D15", "stored: %s; config: %s", stored,
+    types = types_text(&h);
+    davit_doctor_fact(d, "D15", "stored: %s; config: %s", types,
                       stated ? stated : "not stated");
     check_half(d, &h, stated);
     if (stated && strcmp(stored, "other") != 0 && strcmp(stored, "mixed") != 0 &&

@@ -197,9 +197,24 @@ static void add_to_groups(GArray *groups, const DavitRecord *r, int64_t n_layers
     g_array_append_val(groups, group);
 }
 
+/* What a record of another part cannot know. NULL: nothing better. */
+static const char *better_hint(const DavitRecord *r)
+{
+    const char *of = r->subject ? r->subject : "";
+
+    if (r->code == DAVIT_R_IGNORED_BY_RULE && strstr(of, "inv_freq"))
+        return "nothing to do: computed again from rope_theta";
+    if (r->code == DAVIT_R_TENSOR_UNEXPECTED &&
+        (strstr(of, ".lora_") || strstr(of, ".base_layer.")))
+        return "part of an adapter that was not merged: merge it where it was trained, and "
+               "save again; left out, the training is lost";
+    return NULL;
+}
+
 static void say_group(DavitDoctor *doctor, const Group *g)
 {
     const DavitRecord *r = g->first;
+    const char *hint = better_hint(r);
     const DavitFinding finding = {
         .code = r->code,
         .severity = r->severity,
@@ -214,7 +229,7 @@ static void say_group(DavitDoctor *doctor, const Group *g)
                                               r->found ? r->found : "")
                           : r->found,
         .message = r->message,
-        .hint = r->hint};
+        .hint = hint ? hint : r->hint};
 
     davit_doctor_say(doctor, check_of(r), &finding);
 }

@@ -66,6 +66,43 @@ static void check_ids(DavitDoctor *d)
                                                     "token limit ends an answer"});
 }
 
+/* A special id that no row of the embedding and of the head belongs to. */
+static void say_beyond(DavitDoctor *d, const char *key, int64_t id, uint64_t rows,
+                       const char *message)
+{
+    davit_doctor_say(d, "D21",
+                     &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                     .subject = key,
+                                     .expected = davit_doctor_text(
+                                         d, "an id below %" PRIu64 ", rows of the embedding",
+                                         rows),
+                                     .found = davit_doctor_text(d, "%" PRId64, id),
+                                     .message = message,
+                                     .hint = "take weights that were saved after the "
+                                             "vocabulary was resized, or the tokenizer and "
+                                             "the ids of these weights"});
+}
+
+static void check_beyond(DavitDoctor *d)
+{
+    static const char *const keys[] = {"bos_token_id", "pad_token_id"};
+    const uint64_t rows = davit_patient_rows(&d->patient);
+    size_t n;
+    const int32_t *ids = davit_settings_eos_ids(d->patient.settings, &n);
+
+    for (size_t i = 0; rows && i < n; i++)
+        if (ids[i] >= 0 && (uint64_t)ids[i] >= rows)
+            say_beyond(d, "eos_token_id", ids[i], rows,
+                       "a stop token has no output row: it can never be produced, so an "
+                       "answer never stops at it");
+    for (size_t i = 0; rows && i < G_N_ELEMENTS(keys); i++) {
+        int64_t id;
+
+        if (davit_patient_int(&d->patient, keys[i], &id) && id >= 0 && (uint64_t)id >= rows)
+            say_beyond(d, keys[i], id, rows, "a special token has no row in the embedding");
+    }
+}
+
 /* "</s>" or {"content": "</s>"}. */
 static const char *token_text(const json_t *value)
 {
@@ -258,6 +295,7 @@ void davit_check_words(DavitDoctor *doctor)
         return;
     }
     check_ids(doctor);
+    check_beyond(doctor);
     if (!doctor->patient.tokenizer)
         return;
     check_own_eos(doctor);
