@@ -27,6 +27,8 @@ static const DavitFlag flags[] = {
      NULL, "0", false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
+    {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
+     false},
     {0},
 };
 static const char *const examples[] = {

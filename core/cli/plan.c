@@ -30,6 +30,8 @@ static const DavitFlag flags[] = {
      "1", false},
     {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for, 0 to N-1", NULL, "0", false},
     {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE", "where slots go", NULL, NULL, true},
+    {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
+     false},
     {0},
 };
 

@@ -78,6 +78,8 @@ static const DavitFlag flags[] = {
     {"offload-config", 0, DAVIT_FLAG_TEXT, "JSON", "offloading: a document, or a file with it", NULL,
      NULL, false},
     {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
+    {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
+     false},
     {0},
 };
 

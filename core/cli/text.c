@@ -8,7 +8,8 @@ DavitRegistry *davit_call_registry(DavitCall *call)
 {
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     g_autofree const char **trusted = davit_call_list(call, "trust-dir");
-    const DavitRegistryOptions where = {.plugin_paths = paths, .trust_dirs = trusted};
+    const DavitRegistryOptions where = {.plugin_paths = paths, .trust_dirs = trusted,
+                                        .allow_draft = davit_call_has(call, "allow-draft")};
     DavitRegistry *registry = davit_registry_open(&where, call->report);
     if (davit_report_failed(call->report))
         g_clear_pointer(&registry, davit_registry_free);

@@ -100,6 +100,8 @@ typedef struct davit_model_params {
     uint32_t reserved;
     uint64_t memory_bytes;         /* budget of the host for weights, 0 = none: beyond it layers
                                     * stay on disk */
+    uint32_t allow_draft;          /* 1: take components of draft kinds */
+    uint32_t reserved2;
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):

@@ -94,7 +94,9 @@ static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
 static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
     const int64_t start = g_get_monotonic_time();
-    const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths, .trust_dirs = p->trust_dirs};
+    const DavitRegistryOptions where = {.plugin_paths = p->plugin_paths,
+                                        .trust_dirs = p->trust_dirs,
+                                        .allow_draft = p->allow_draft != 0};
     m->registry = davit_registry_open(&where, report);
     if (davit_report_failed(report))
         return -1;

@@ -35,6 +35,15 @@ for round in first second; do
     cmp -s "$scratch/out" "$scratch/plain" || die "$round run over broken plugins: another text"
 done
 
+# ---- components of draft kinds: left out or taken, the model is the same ----
+for draft in "" --allow-draft; do
+    expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q --plugin-path "$fixtures/draft_kind.so" $draft
+    cmp -s "$scratch/out" "$scratch/plain" || die "run $draft beside a draft component: another text"
+    expect 0 plan "$models/llama" --plugin-path "$fixtures/draft_kind.so" $draft
+    expect 0 eval "$models/llama" --ids "1 2 3" --plugin-path "$fixtures/draft_kind.so" $draft
+done
+expect 2 tokenize "$models/llama" Hello --allow-draft
+
 # ---- quarantine: seen, explained, retried, cleared ----
 list() { expect 0 plugin list --plugin-path "$scratch/plugins"; }
 list
