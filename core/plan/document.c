@@ -332,8 +332,7 @@ static json_t *stages_json(const DavitPlan *plan)
         {"copy", "stored bytes written", made_by(plan, DAVIT_ACCESS_COPY)},
         {"pack", "packed bytes written", made_by(plan, DAVIT_ACCESS_PACK)},
         {"decode", "decoded values written", made_by(plan, DAVIT_ACCESS_DECODE)},
-        {"upload", "sent to the device",
-         plan->device_kernels ? plan->made_bytes + plan->constant_bytes : 0},
+        {"upload", "sent to the device", plan->upload_bytes},
         {"compare", "at most, read again: head against embedding", plan->compare_bytes},
     };
     json_t *list = json_array();
@@ -362,8 +361,7 @@ static json_t *memory_json(const DavitPlan *plan)
 
     set(memory, "peak_host_bytes",
         number(plan->peak_bytes - (plan->device_kernels ? plan->private_bytes : 0)));
-    set(memory, "device_bytes",
-        number(plan->device_kernels ? plan->private_bytes + plan->constant_bytes : 0));
+    set(memory, "device_bytes", number(plan->device_bytes));
     set(memory, "resident_bytes", number(plan->resident_bytes));
     set(memory, "budget_bytes", plan->memory_bytes ? number(plan->memory_bytes) : json_null());
     set(memory, "private_bytes", number(plan->private_bytes));

@@ -262,10 +262,17 @@ static void add_bytes(DavitPlan *plan, const DavitPlanOptions *options)
         plan->read_bytes += plan->slots[i].read_bytes;
         plan->made_bytes += plan->slots[i].made_bytes;
     }
+    uint64_t on_device = plan->private_bytes;
     for (size_t w = 0; plan->program && w < plan->program->n_weights; w++) {
-        if (plan->program->weights[w].constant)
-            plan->constant_bytes += plan->program->weights[w].n_rows *
-                                    plan->program->weights[w].n_cols * sizeof(float);
+        const DavitWeightRef *ref = &plan->program->weights[w];
+        const uint64_t n = ref->constant ? ref->n_rows * ref->n_cols * sizeof(float) : 0;
+
+        plan->constant_bytes += n;
+        on_device += (n + plan->device_align - 1) / plan->device_align * plan->device_align;
+    }
+    if (plan->device_kernels) {
+        plan->device_bytes = on_device;
+        plan->upload_bytes = plan->made_bytes + plan->constant_bytes;
     }
     plan->compare_bytes = compare_bytes(plan);
     davit_plan_window(plan, options->window_bytes, options->n_lanes);

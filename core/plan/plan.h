@@ -235,6 +235,9 @@ typedef struct DavitPlan {
     uint64_t borrowed_bytes, private_bytes, read_bytes;
     uint64_t constant_bytes; /* tables that the forward brought along */
     uint64_t made_bytes;
+    uint64_t device_bytes; /* most that loading takes on the device: private bytes and each
+                            * constant, rounded up to device_align; 0 on the CPU */
+    uint64_t upload_bytes; /* sent to the device while loading; 0 on the CPU */
     /* memory while loading */
     unsigned n_lanes;        /* threads that read and make; 0 = nothing is private */
     uint64_t lane_bytes;     /* memory of each for file bytes and values on the way */

@@ -103,6 +103,8 @@ static void *memdev_alloc(void *self, uint64_t index, uint64_t n_bytes)
     at = dev->next + MEMDEV_ALIGN;
     dev->next = at + size;
     dev->used += size;
+    if (dev->used > dev->peak)
+        dev->peak = dev->used;
     pthread_mutex_unlock(&dev->lock);
     memcpy(dev->shadow + at - MEMDEV_ALIGN, &size, sizeof size);
     memset(dev->shadow + at, 0xff, size < FILL_BYTES ? size : FILL_BYTES);
@@ -145,8 +147,13 @@ static void memdev_queue_close(void *self, void *queue)
 static int32_t memdev_upload(void *self, void *queue, void *device, const void *host,
                              uint64_t n_bytes)
 {
+    memdev *dev = self;
+
     if (!memdev_owns(self, device) || memdev_queue_copy(queue, device, host, n_bytes))
         return DAVIT_E_IO;
+    pthread_mutex_lock(&dev->lock);
+    dev->n_up += n_bytes;
+    pthread_mutex_unlock(&dev->lock);
     return DAVIT_OK;
 }
 

@@ -21,6 +21,8 @@ typedef struct memdev {
     pthread_mutex_t lock;
     uint64_t next;   /* offset of the next allocation; addresses are never given twice */
     uint64_t used;   /* bytes allocated now */
+    uint64_t peak;   /* most that were allocated at one time */
+    uint64_t n_up;   /* bytes that uploads were asked for */
 } memdev;
 
 /* NULL stays NULL; a pointer outside the device's range stays as it is and is caught by
