@@ -259,6 +259,14 @@ static void clear(DavitTalk *talk)
     talk->messages = json_deep_copy(talk->start);
 }
 
+/* Is @line the word @order, whatever blanks are round it? */
+static bool is_order(const char *line, const char *order)
+{
+    g_autofree char *word = g_strstrip(g_strdup(line));
+
+    return strcmp(word, order) == 0;
+}
+
 int davit_talk_converse(DavitTalk *talk, DavitAnswerFn *answer, void *ctx)
 {
     const bool terminal = isatty(STDIN_FILENO) && !talk->call->quiet;
@@ -272,17 +280,20 @@ int davit_talk_converse(DavitTalk *talk, DavitAnswerFn *answer, void *ctx)
     while (code == DAVIT_EXIT_OK) {
         if (terminal)
             fprintf(stderr, "%s> ", broken ? "\n" : "");
-        if (!read_line(&line, &cap, &broken))
+        if (!read_line(&line, &cap, &broken)) {
+            if (terminal)
+                fputc('\n', stderr); /* Ctrl-D: what follows begins its own line */
             break;
+        }
         if (broken) {
             davit_interrupt_clear();
             if (!terminal)
                 code = DAVIT_EXIT_INTERRUPT;
             continue;
         }
-        if (strcmp(line, "/exit") == 0)
+        if (is_order(line, "/exit"))
             break;
-        if (strcmp(line, "/clear") == 0)
+        if (is_order(line, "/clear"))
             clear(talk);
         else if (line[0])
             code = one_turn(talk, line, terminal, answer, ctx);

@@ -19,20 +19,24 @@ typedef struct Diff {
 
 /* ---- the other ids ---- */
 
-/* Ids of a JSON array or of a text with blanks, commas or line ends between them. */
+/* Ids of a JSON array or of a text with blanks, commas or line ends between them. At least one:
+ * an empty file is a training run's failure, no prompt. */
 static GArray *read_ids(DavitCall *call, const char *path)
 {
+    static const char hint[] = "whole numbers with blanks between them, or one JSON array of them";
+    g_autoptr(DavitReport) aside = davit_report_new(); /* it would speak of --ids */
     size_t n = 0;
     g_autofree char *text = davit_call_read_file(call, path, &n);
 
     if (!text)
         return NULL;
-    if (strlen(text) != n) {
-        davit_call_usage(call, path, "the file is no list of ids", NULL);
-        return NULL;
-    }
-    g_strdelimit(text, "[]\n\r\t,", ' ');
-    return davit_parse_ids(g_strstrip(text), call->report);
+    const bool whole = strlen(text) == n;
+    g_autoptr(GArray) ids =
+        whole ? davit_parse_ids(g_strdelimit(text, "[]\n\r\t,", ' '), aside) : NULL;
+    if (ids && ids->len)
+        return g_steal_pointer(&ids);
+    davit_call_usage(call, path, ids ? "the file holds no ids" : "the file is no list of ids", hint);
+    return NULL;
 }
 
 static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
@@ -91,10 +95,12 @@ static void check_bos(Diff *d)
         cause(d, "BOS: the rendered prompt begins with one token more");
 }
 
-static void check_renderings(Diff *d)
+/* Returns: true if another rendering is the training's, so that nothing is left to explain. */
+static bool check_renderings(Diff *d)
 {
     const bool trust = davit_call_has(d->job->call, "trust-content");
     const bool prompt = !d->job->input.no_generation_prompt;
+    const size_t before = json_array_size(d->causes);
 
     if (equal_when(d, prompt, trust))
         cause(d, prompt ? "generation prompt: the ids are equal with --no-generation-prompt"
@@ -104,6 +110,24 @@ static void check_renderings(Diff *d)
                          "--trust-content"
                        : "control tokens inside contents: the ids are equal with "
                          "--trust-content");
+    return json_array_size(d->causes) > before;
+}
+
+/* What the ids alone tell. */
+static void check_ids(Diff *d)
+{
+    const DavitIds *ours = &d->job->ids;
+
+    for (size_t i = 0; i < d->n_theirs; i++)
+        if ((uint64_t)d->theirs[i] >= davit_tokenizer_n_ids(d->job->tokenizer)) {
+            cause(d, "another tokenizer: the training has ids that this one does not know");
+            break;
+        }
+    if (d->at == ours->n)
+        cause(d, "more messages, or the answer: the training ids begin with the whole prompt and "
+                 "go on");
+    else if (d->at == d->n_theirs)
+        cause(d, "cut short: the prompt begins with all of the training ids and goes on");
 }
 
 static char *text_of(const Diff *d, const int32_t *ids, size_t n)
@@ -230,8 +254,10 @@ int davit_template_diff(DavitTemplateJob *job, const char *path)
     json_object_set_new(job->call->doc, "equal", json_boolean(equal));
     if (!equal) {
         check_bos(&d);
-        check_renderings(&d);
-        check_texts(&d);
+        if (!check_renderings(&d)) {
+            check_texts(&d);
+            check_ids(&d);
+        }
         show(&d);
         davit_report_add(job->call->report,
                          &(DavitFinding){.code = DAVIT_R_IDS_DIFFER,

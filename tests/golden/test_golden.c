@@ -147,20 +147,30 @@ static int keep_id(void *ctx, const davit_event *event)
     return 1;
 }
 
+static GArray *ask(davit_engine *engine, const GArray *ids, davit_request_params params,
+                   uint64_t *out_reused)
+{
+    GArray *out = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    davit_request_stats stats = {.struct_size = sizeof stats};
+    davit_request *request = NULL;
+    params.struct_size = sizeof params;
+    params.prompt = (const int32_t *)(void *)ids->data;
+    params.n_prompt = ids->len;
+    g_assert_cmpint(davit_request_submit(engine, &params, &request, NULL), ==, 0);
+    g_assert_cmpint(davit_request_wait(engine, request, keep_id, out), ==, 0);
+    davit_request_describe(request, &stats);
+    davit_request_free(request);
+    *out_reused = stats.reused_tokens;
+    return out;
+}
+
 static GArray *run_greedy(davit_model *model, const Setup *setup, const GArray *ids, size_t n,
                           bool ignore_eos)
 {
-    GArray *out = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    const davit_request_params params = {.max_tokens = n, .ignore_eos = ignore_eos};
     davit_engine *engine = open_engine(model, setup);
-    const davit_request_params params = {.struct_size = sizeof params,
-                                         .prompt = (const int32_t *)(void *)ids->data,
-                                         .n_prompt = ids->len,
-                                         .max_tokens = n,
-                                         .ignore_eos = ignore_eos};
-    davit_request *request = NULL;
-    g_assert_cmpint(davit_request_submit(engine, &params, &request, NULL), ==, 0);
-    g_assert_cmpint(davit_request_wait(engine, request, keep_id, out), ==, 0);
-    davit_request_free(request);
+    uint64_t none;
+    GArray *out = ask(engine, ids, params, &none);
     davit_engine_free(engine);
     return out;
 }
@@ -250,6 +260,48 @@ static void check_stop(davit_model *model, const json_t *golden)
 }
 
 /* The copy's model path; (owned). */
+enum { TURNS = 5, ANSWER = 4 };
+
+/* A conversation has the same answers with held keys and values as without. Turns 1 and 2 go
+ * on from the one before, turn 3 parts from it after half, turn 4 asks turn 3's again.
+ * @varies: angles depend on the length, so that only a prompt of the same may be held. */
+static void check_reuse(davit_model *model, bool varies)
+{
+    davit_engine *engine = open_engine(model, &reference);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    const davit_request_params without = {.max_tokens = ANSWER, .ignore_eos = 1};
+    davit_request_params with = without;
+    size_t held = 0;
+    with.reuse_prefix = 1;
+    for (int32_t i = 0; i < 9; i++)
+        g_array_append_vals(ids, &(int32_t){(i * 7 + 3) % 40}, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        davit_engine *fresh = open_engine(model, &reference);
+        uint64_t reused = 0, none = 0;
+        if (turn == 3) {
+            held = ids->len / 2;
+            g_array_set_size(ids, (guint)held);
+            g_array_append_vals(ids, &(int32_t){39}, 1);
+        }
+        g_autoptr(GArray) got = ask(engine, ids, with, &reused);
+        g_autoptr(GArray) want = ask(fresh, ids, without, &none);
+        g_assert_cmpuint(got->len, ==, ANSWER);
+        g_assert_true(got->len == want->len &&
+                      memcmp(got->data, want->data, got->len * sizeof(int32_t)) == 0);
+        g_assert_cmpuint(none, ==, 0);
+        g_assert_cmpuint(reused, ==, varies && turn != 4 ? 0 : held);
+        held = ids->len + ANSWER - 1; /* the last id of an answer is not computed */
+        if (turn < 3) {
+            g_array_append_vals(ids, got->data, got->len);
+            g_array_append_vals(ids, ((int32_t[]){5, 11, 2}), 3);
+        } else {
+            held = ids->len - 1; /* one is computed anew for its logits */
+        }
+        davit_engine_free(fresh);
+    }
+    davit_engine_free(engine);
+}
+
 static char *model_path(const char *folder, const json_t *golden)
 {
     const char *path = json_string_value(json_object_get(golden, "path"));
@@ -415,6 +467,7 @@ static void test_folder(const void *data)
             check_prompts(model, dir, golden, "as made");
             check_greedy(model, golden);
             check_stop(model, golden);
+            check_reuse(model, strstr(name, "longrope") || strstr(name, "dynamic"));
             davit_model_free(model);
             check_invariance(path, golden);
         }
