@@ -217,8 +217,33 @@ static int run_command(DavitCall *call, int argc, char **argv)
     return call->command->run(call);
 }
 
-static int unknown_command(DavitCall *call, const char *word)
+/* @word begins the names of several commands ("plugin"): they are listed. */
+static bool help_group(const char *word, FILE *to)
 {
+    g_autofree char *prefix = g_strconcat(word, " ", NULL);
+    bool any = false;
+
+    for (const DavitCommand *const *c = davit_commands; *c; c++) {
+        if (!g_str_has_prefix((*c)->name, prefix))
+            continue;
+        if (!any)
+            fprintf(to, "commands that begin with %s:\n", word);
+        any = true;
+        fprintf(to, "  %-26s %s%s\n", (*c)->name, (*c)->summary,
+                (*c)->run ? "" : " [not in this version]");
+    }
+    return any;
+}
+
+static int unknown_command(DavitCall *call, int argc, char **argv)
+{
+    const char *word = argv[0];
+
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) &&
+        help_group(word, stdout))
+        return DAVIT_EXIT_OK;
+    if (argc == 1 && help_group(word, stderr))
+        return DAVIT_EXIT_USAGE;
     return davit_call_usage(call, word, "there is no such command",
                             "davit --help lists the commands");
 }
@@ -250,7 +275,7 @@ static int dispatch(DavitCall *call, int argc, char **argv)
         const DavitCommand *about = find_command(argc - 1, argv + 1, &used);
         if (about)
             davit_help_command(about, stdout);
-        else
+        else if (argc != 2 || !help_group(argv[1], stdout))
             davit_help_overview(stdout);
         return DAVIT_EXIT_OK;
     }
@@ -263,7 +288,7 @@ static int dispatch(DavitCall *call, int argc, char **argv)
     call->command = find_command(argc, argv, &used);
     call->json = given(argc, argv, "--json"); /* a failed parse answers in JSON too */
     if (!call->command)
-        return unknown_command(call, argv[0]);
+        return unknown_command(call, argc, argv);
     return run_command(call, argc - used, argv + used);
 }
 

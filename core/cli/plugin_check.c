@@ -64,8 +64,7 @@ static int check(DavitCall *call)
         return davit_call_exit(call);
     DavitPluginFile *f = davit_show_find(registry, word);
     if (!f)
-        return davit_call_usage(call, word, "there is no such component or plugin file",
-                                "davit plugin list shows the ids");
+        return davit_show_unknown(call, word);
     json_object_set_new(call->doc, "file", davit_show_file(f, true));
     if (!f->bundle_id || (f->state == DAVIT_STATE_REFUSED && !f->probe))
         return refused(call, f);

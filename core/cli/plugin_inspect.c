@@ -197,8 +197,7 @@ static int inspect(DavitCall *call)
     json_object_set_new(call->doc, "files", files);
     if (!f) {
         json_object_set_new(call->doc, "components", json_array());
-        return davit_call_usage(call, word, "there is no such component or plugin file",
-                                "davit plugin list shows the ids");
+        return davit_show_unknown(call, word);
     }
     json_object_set_new(call->doc, "components", show_components(call, registry, f, word));
     json_t *json = davit_show_file(f, true);

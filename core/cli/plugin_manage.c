@@ -37,8 +37,7 @@ static json_t *looked_at(DavitCall *call, const DavitPluginFile *f)
 
 static int no_such(DavitCall *call, const char *word)
 {
-    return davit_call_usage(call, word, "there is no such component or plugin file",
-                            "davit plugin list shows the ids");
+    return davit_show_unknown(call, word);
 }
 
 static int retry(DavitCall *call)

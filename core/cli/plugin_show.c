@@ -212,6 +212,14 @@ void davit_show_print(const DavitReport *report)
 
 /* ---- finding ---- */
 
+int davit_show_unknown(DavitCall *call, const char *word)
+{
+    return davit_call_usage(call, word, "there is no such component or plugin file",
+                            g_file_test(word, G_FILE_TEST_IS_DIR)
+                                ? "this is a directory: name the .so file in it"
+                                : "davit plugin list shows the ids");
+}
+
 bool davit_show_is_path(const char *word)
 {
     return strchr(word, '/') || g_str_has_suffix(word, ".so");

@@ -35,6 +35,8 @@ void davit_show_print(const DavitReport *report);
 /* A registry in which @file (NULL = none) is listed too; what is wrong with that file stays
  * with it. NULL after an error. */
 DavitRegistry *davit_show_registry(DavitCall *call, const char *file);
+/* @word means no component and no file: usage error that says what to give. */
+int davit_show_unknown(DavitCall *call, const char *word);
 /* Is @word a path rather than an id? */
 bool davit_show_is_path(const char *word);
 /* The file that @word (path, bundle id or component id) means, or NULL. */

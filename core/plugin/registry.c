@@ -155,6 +155,45 @@ static void report_named(const DavitRegistry *registry, const GPtrArray *candida
     }
 }
 
+/* A directory that the user named: that some of its files are not used is said once. */
+static void report_option_dirs(const DavitRegistry *registry, const GPtrArray *candidates,
+                               DavitReport *report)
+{
+    const DavitRecord *why = NULL;
+    const DavitPluginFile *first = NULL;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < candidates->len; i++) {
+        const DavitCandidate *candidate = g_ptr_array_index(candidates, i);
+
+        for (size_t j = 0; !candidate->is_named && j < registry->files->len; j++) {
+            const DavitPluginFile *file = g_ptr_array_index(registry->files, j);
+
+            if (strcmp(file->tier, "option") != 0 || strcmp(file->path, candidate->path) != 0 ||
+                !davit_report_failed(file->records))
+                continue;
+            n++;
+            if (!first) {
+                first = file;
+                why = davit_report_first_error(file->records, UINT64_MAX);
+            }
+        }
+    }
+    if (!why)
+        return;
+    davit_report_add(report,
+                     &(DavitFinding){.code = why->code,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = "search",
+                                     .subject = first->path,
+                                     .expected = why->expected,
+                                     .found = why->found,
+                                     .message = davit_report_text(
+                                         report, "of --plugin-path %u file%s not used", n,
+                                         n == 1 ? " is" : "s are, this one first,"),
+                                     .hint = "davit plugin inspect FILE tells why"});
+}
+
 static void report_empty(const DavitRegistry *registry, DavitReport *report)
 {
     g_autoptr(GString) dirs = g_string_new(NULL);
@@ -240,6 +279,7 @@ DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
                         (const char *const *)trusted);
     settle(registry);
     report_named(registry, candidates, report);
+    report_option_dirs(registry, candidates, report);
     report_empty(registry, report);
     return registry;
 }

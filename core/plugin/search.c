@@ -125,10 +125,15 @@ static void search_options(Search *search, const char *const *paths)
         }
         path = g_canonicalize_filename(paths[i], NULL);
         if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+            const guint before = search->found->len;
+
             if (!add_dir(search, path, RANK_OPTION))
                 complain(search, DAVIT_ERROR, DAVIT_R_IO_FAILED, path,
                          "a readable directory", NULL,
                          "the plugin directory cannot be read");
+            else if (search->found->len == before)
+                complain(search, DAVIT_WARNING, DAVIT_R_NOT_FOUND, path, "files that end in .so",
+                         "none", "a directory of --plugin-path holds no plugin");
         } else if (g_file_test(path, G_FILE_TEST_EXISTS)) {
             add_file(search, path, RANK_OPTION, true);
         } else {

@@ -34,6 +34,8 @@ for round in first second; do
     expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q --plugin-path "$scratch/plugins"
     cmp -s "$scratch/out" "$scratch/plain" || die "$round run over broken plugins: another text"
 done
+expect 0 run "$models/llama" --prompt "Hello" --max-tokens 1 --plugin-path "$scratch/plugins"
+err_has "of --plugin-path"
 
 # ---- components of draft kinds: left out or taken, the model is the same ----
 for draft in "" --allow-draft; do

@@ -58,7 +58,8 @@ typedef struct davit_tok_shape {
     uint64_t (*scan)(const char *text, uint64_t n, uint64_t from, uint64_t *out_ends,
                      uint64_t cap);
 
-    /* Next offset >= @from where a scan started afresh equals a continued one, or @n.
+    /* Next offset >= @from that ends a piece and where a scan started afresh equals a
+     * continued one, whatever the text before it; or @n.
      * NULL = unknown (no threads inside one text). [any thread] */
     uint64_t (*cut)(const char *text, uint64_t n, uint64_t from);
 
