@@ -92,11 +92,10 @@ static char *slot_text(const json_t *slot)
     g_autofree char *bytes = davit_bytes_text(number_of(slot, "borrowed_bytes") +
                                               number_of(slot, "private_bytes"));
     const bool used = json_is_true(json_object_get(slot, "used"));
-    return g_strdup_printf("%-14s %-16s %-16s %-6s %10s  %s%s%s%s%s", text_of(slot, "slot"),
+    return g_strdup_printf("%-14s %-16s %-16s %-6s %10s  %s%s%s%s", text_of(slot, "slot"),
                            shape, layouts, text_of(slot, "access"), bytes,
                            *kernels ? kernels : used ? "" : "no op reads it",
-                           *transforms ? " (" : "", transforms, *transforms ? ")" : "",
-                           strcmp(text_of(slot, "make"), "pack") == 0 ? " packed" : "");
+                           *transforms ? " (" : "", transforms, *transforms ? ")" : "");
 }
 
 /* ---- groups ---- */
