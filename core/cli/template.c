@@ -254,6 +254,9 @@ static int run(DavitCall *call)
         !read_input(call, "tools", &in->tools, &in->n_tools, keep) ||
         !read_input(call, "documents", &in->documents, &in->n_documents, keep))
         return davit_call_exit(call);
+    in->messages_source = davit_call_text(call, "messages");
+    in->tools_source = davit_call_text(call, "tools");
+    in->documents_source = davit_call_text(call, "documents");
     in->no_generation_prompt = davit_call_has(call, "no-generation-prompt");
     in->fixed_clock = davit_call_has(call, "now");
     in->now = (int64_t)MIN(davit_call_count(call, "now"), (uint64_t)INT64_MAX);

@@ -47,9 +47,11 @@ const DavitTemplate *davit_chat_template(const DavitChat *chat)
 
 /* ---- render ---- */
 
-static void add_var(GArray *vars, const char *name, const char *json, size_t len, bool trusted)
+static void add_var(GArray *vars, const char *name, const char *source, const char *json,
+                    size_t len, bool trusted)
 {
     const DavitTemplateVar var = {.name = name,
+                                  .source = source,
                                   .json = json ? json : "null",
                                   .len = json ? len : 4,
                                   .trusted = trusted,
@@ -66,7 +68,7 @@ static void add_special(GArray *vars, GPtrArray *keep, const char *name, const j
     if (!text)
         return;
     g_ptr_array_add(keep, text);
-    add_var(vars, name, text, strlen(text), true);
+    add_var(vars, name, NULL, text, strlen(text), true);
 }
 
 int32_t davit_chat_render(const DavitChat *chat, const DavitChatInput *input,
@@ -81,10 +83,10 @@ int32_t davit_chat_render(const DavitChat *chat, const DavitChatInput *input,
     {
         add_special(vars, keep, name, value);
     }
-    add_var(vars, "messages", input->messages, input->n_messages, false);
-    add_var(vars, "tools", input->tools, input->n_tools, false);
-    add_var(vars, "documents", input->documents, input->n_documents, false);
-    add_var(vars, "add_generation_prompt", prompt, strlen(prompt), true);
+    add_var(vars, "messages", input->messages_source, input->messages, input->n_messages, false);
+    add_var(vars, "tools", input->tools_source, input->tools, input->n_tools, false);
+    add_var(vars, "documents", input->documents_source, input->documents, input->n_documents, false);
+    add_var(vars, "add_generation_prompt", NULL, prompt, strlen(prompt), true);
     if (input->n_vars)
         g_array_append_vals(vars, input->vars, (guint)input->n_vars);
     const DavitTemplateArgs args = {.vars = (const DavitTemplateVar *)(void *)vars->data,

@@ -28,6 +28,8 @@ typedef struct DavitChatInput {
     size_t n_tools;
     const char *documents;
     size_t n_documents;
+    /* names of the files, for findings; NULL = none */
+    const char *messages_source, *tools_source, *documents_source;
     bool no_generation_prompt;
     const DavitTemplateVar *vars; /* further ones; they win */
     size_t n_vars;

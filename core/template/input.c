@@ -63,6 +63,12 @@ static Value read_object(Source *s, uint32_t depth)
     return tmpl_dict_value(dict);
 }
 
+/* What findings call @var. */
+static const char *source_of(const DavitTemplateVar *var)
+{
+    return var->source ? var->source : var->name;
+}
+
 static Value read_number(Source *s, const davit_json_event *e)
 {
     if (e->type == DAVIT_JSON_INT)
@@ -75,7 +81,7 @@ static Value read_number(Source *s, const davit_json_event *e)
                      &(DavitFinding){.code = DAVIT_R_TEMPLATE_UNSUPPORTED,
                                      .status = DAVIT_E_UNSUPPORTED,
                                      .stage = "template",
-                                     .subject = s->var->name,
+                                     .subject = source_of(s->var),
                                      .expected = "integers of 64 bits",
                                      .found = davit_report_text(s->report, "%.*s",
                                                                 (int)MIN(e->text.len, 60),
@@ -157,7 +163,7 @@ static bool prepare(Source *s, Value *value)
     davit_report_add(s->report, &(DavitFinding){.code = DAVIT_R_USAGE,
                                                 .status = DAVIT_E_USAGE,
                                                 .stage = "template",
-                                                .subject = s->var->name,
+                                                .subject = source_of(s->var),
                                                 .expected = "a JSON array of objects",
                                                 .message = "this is no list of messages"});
     return false;
@@ -168,7 +174,7 @@ bool tmpl_from_json(Vm *vm, const DavitTemplateVar *var, DavitReport *report, Va
     Source s = {vm, vm->reader, var, report, false};
     davit_json_event e;
 
-    s.reader = vm->reader = davit_json_open(var->json, var->len, DAVIT_JSON_PYTHON, var->name,
+    s.reader = vm->reader = davit_json_open(var->json, var->len, DAVIT_JSON_PYTHON, source_of(var),
                                             report);
     if (!s.reader)
         return false;

@@ -36,6 +36,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitTemplate, davit_template_free)
 /* One variable of the context. */
 typedef struct DavitTemplateVar {
     const char *name; /* (borrowed) */
+    const char *source; /* (borrowed) the file it came from, for findings; NULL = name */
     const char *json; /* (borrowed) one JSON value; Python's NaN and Infinity are read */
     size_t len;
     bool trusted;  /* control tokens in it may act; false for all that users write */

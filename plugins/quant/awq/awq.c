@@ -177,10 +177,7 @@ static float gemm_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 static void gemv_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
                        uint8_t *out)
 {
-    const uint8_t *p = t->parts[0].ptr + row * (t->desc->n_cols / 2);
-
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(p[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+    davit_q_u4(t->parts[0].ptr + row * (t->desc->n_cols / 2), col, n, out);
 }
 
 static float gemv_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)

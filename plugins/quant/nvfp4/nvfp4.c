@@ -124,10 +124,9 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
                   uint8_t *out)
 {
     const davit_quant_desc *d = t->desc;
-    const uint8_t *p = t->parts[0].ptr + (t->expert * d->n_rows + row) * (d->n_cols / 2);
 
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(p[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+    davit_q_u4(t->parts[0].ptr + (t->expert * d->n_rows + row) * (d->n_cols / 2), col,
+               n, out);
 }
 
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)

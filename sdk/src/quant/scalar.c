@@ -125,3 +125,9 @@ uint8_t davit_q_bits(const uint8_t *words, uint64_t stride, uint64_t bit, uint32
         two |= (uint64_t)davit_bytes_u32le(words + (word + 1) * stride) << 32;
     return (uint8_t)(two >> shift & ((1u << n_bits) - 1));
 }
+
+void davit_q_u4(const uint8_t *row, uint64_t col, uint64_t n, uint8_t *out)
+{
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(row[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+}

@@ -28,6 +28,8 @@ uint64_t davit_q_scale_bytes(uint32_t type);
 int32_t davit_q_scale_type(const char *dtype);
 /* @n_bits <= 8 bits at bit @bit of little-endian words that lie @stride bytes apart. */
 uint8_t davit_q_bits(const uint8_t *words, uint64_t stride, uint64_t bit, uint32_t n_bits);
+/* Codes [col, col + n) of a row of four bits each, low half first, a byte each. */
+void davit_q_u4(const uint8_t *row, uint64_t col, uint64_t n, uint8_t *out);
 
 /* ---- checking a module ---- */
 
