@@ -4,9 +4,11 @@
  * Escaped: C0 and C1 controls, DEL, invalid UTF-8 (byte by byte as \xNN), and the code
  * points that reorder or break lines. Quotes and backslashes stay as they are: a record
  * keeps its fields apart, and a regex must stay readable. */
-#include "base/report.h"
+#include "base/escape.h"
 
 #include <string.h>
+
+#include "base/report.h"
 
 /* Code points that are valid UTF-8 and still change how a line is shown. */
 static bool is_unsafe(gunichar c)
@@ -46,22 +48,50 @@ static size_t next_unit(const char *p, size_t n, char *unit, size_t *out_len)
     return n_in;
 }
 
-char *davit_escape(const char *text, size_t len, size_t max)
+/* Bytes at the start that are shown as they are: printable ASCII. */
+static size_t plain_len(const char *text, size_t len)
 {
-    GString *out = g_string_sized_new(MIN(len, max) + 4);
-    size_t at = 0;
+    size_t n = 0;
+
+    while (n < len && text[n] >= 0x20 && text[n] < 0x7f)
+        n++;
+    return n;
+}
+
+size_t davit_escape_into(char *out, const char *text, size_t len, size_t max)
+{
+    size_t n = 0, at = 0;
 
     while (at < len) {
         char unit[16];
         size_t n_unit = 0;
-        const size_t n_in = next_unit(text + at, len - at, unit, &n_unit);
+        const size_t n_plain = plain_len(text + at, MIN(len - at, max - n));
+        size_t n_in;
 
-        if (n_unit > max - out->len) {
-            g_string_append(out, "...");
+        memcpy(out + n, text + at, n_plain);
+        n += n_plain;
+        at += n_plain;
+        if (at == len)
+            break;
+        n_in = next_unit(text + at, len - at, unit, &n_unit);
+        if (n_unit > max - n) {
+            memcpy(out + n, "...", 3);
+            n += 3;
             break;
         }
-        g_string_append_len(out, unit, (gssize)n_unit);
+        memcpy(out + n, unit, n_unit);
+        n += n_unit;
         at += n_in;
     }
-    return g_string_free(out, FALSE);
+    out[n] = '\0';
+    return n;
+}
+
+char *davit_escape(const char *text, size_t len, size_t max)
+{
+    /* a unit is at most four times as long as what it stands for */
+    char *out = g_malloc((len > max / 4 ? max : 4 * len) + DAVIT_ESCAPE_REST);
+
+    davit_escape_into(out, text, len, max);
+    return out;
 }

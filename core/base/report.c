@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/escape.h"
+
 #define MAX_FIELD 200  /* bytes of subject, expected, found */
 #define MAX_TEXT  1000 /* bytes of message and hint */
 #define MAX_NAME  200  /* bytes of stage and who */
@@ -86,37 +88,57 @@ static const char *code_sentence(uint32_t code)
 
 /* ---- records ---- */
 
-static char *keep(const char *text, size_t max)
+/* Room for all texts of a record, each with what an escape may add. */
+#define MAX_TEXTS (3 * MAX_FIELD + 2 * MAX_TEXT + 2 * MAX_NAME + 7 * DAVIT_ESCAPE_REST)
+
+/* @text escaped at *at, which moves on. */
+static char *keep(char **at, const char *text, size_t max)
 {
-    return text ? davit_escape(text, strlen(text), max) : NULL;
+    char *kept = *at;
+
+    if (!text)
+        return NULL;
+    *at += davit_escape_into(kept, text, strlen(text), max) + 1;
+    return kept;
 }
 
-static void record_free(void *p)
+/* Bytes of @text with its NUL; 0 without a text. */
+static size_t text_size(const char *text)
 {
-    DavitRecord *r = p;
-
-    g_free(r->stage);
-    g_free(r->who);
-    g_free(r->subject);
-    g_free(r->expected);
-    g_free(r->found);
-    g_free(r->message);
-    g_free(r->hint);
-    g_free(r);
+    return text ? strlen(text) + 1 : 0;
 }
 
+/* @text copied to *at, which moves on. */
+static char *copy_text(char **at, const char *text)
+{
+    const size_t n = text_size(text);
+    char *copy = *at;
+
+    if (n == 0)
+        return NULL;
+    memcpy(copy, text, n);
+    *at += n;
+    return copy;
+}
+
+/* (owned, g_free) @from and behind it its texts: one piece of memory. */
 static DavitRecord *record_copy(const DavitRecord *from)
 {
-    DavitRecord *r = g_new(DavitRecord, 1);
+    const size_t n = text_size(from->stage) + text_size(from->who) +
+                     text_size(from->subject) + text_size(from->expected) +
+                     text_size(from->found) + text_size(from->message) +
+                     text_size(from->hint);
+    DavitRecord *r = g_malloc(sizeof *r + n);
+    char *at = (char *)(r + 1);
 
     *r = *from;
-    r->stage = g_strdup(from->stage);
-    r->who = g_strdup(from->who);
-    r->subject = g_strdup(from->subject);
-    r->expected = g_strdup(from->expected);
-    r->found = g_strdup(from->found);
-    r->message = g_strdup(from->message);
-    r->hint = g_strdup(from->hint);
+    r->stage = copy_text(&at, from->stage);
+    r->who = copy_text(&at, from->who);
+    r->subject = copy_text(&at, from->subject);
+    r->expected = copy_text(&at, from->expected);
+    r->found = copy_text(&at, from->found);
+    r->message = copy_text(&at, from->message);
+    r->hint = copy_text(&at, from->hint);
     return r;
 }
 
@@ -125,7 +147,7 @@ DavitReport *davit_report_new(void)
     DavitReport *report = g_new0(DavitReport, 1);
 
     pthread_mutex_init(&report->lock, NULL);
-    report->records = g_ptr_array_new_with_free_func(record_free);
+    report->records = g_ptr_array_new_with_free_func(g_free);
     report->texts = g_ptr_array_new_with_free_func(g_free);
     return report;
 }
@@ -142,29 +164,28 @@ void davit_report_free(DavitReport *report)
 
 int32_t davit_report_add(DavitReport *report, const DavitFinding *finding)
 {
-    DavitRecord *r = g_new0(DavitRecord, 1);
-    int32_t status = finding->status;
+    char texts[MAX_TEXTS], *at = texts;
+    DavitRecord r = {.code = finding->code,
+                     .severity = finding->status < 0 ? DAVIT_ERROR : finding->severity,
+                     .status = finding->status,
+                     .purposes = finding->purposes,
+                     .final = finding->final};
 
-    r->code = finding->code;
-    r->severity = status < 0 ? DAVIT_ERROR : finding->severity;
-    if (r->severity == DAVIT_ERROR && status >= 0)
-        status = DAVIT_E_UNSUPPORTED;
-    r->status = status;
-    r->purposes = finding->purposes;
-    r->final = finding->final;
-    r->stage = keep(finding->stage, MAX_NAME);
-    r->who = keep(finding->who ? finding->who : "core", MAX_NAME);
-    r->subject = keep(finding->subject, MAX_FIELD);
-    r->expected = keep(finding->expected, MAX_FIELD);
-    r->found = keep(finding->found, MAX_FIELD);
-    r->message =
-        keep(finding->message ? finding->message : code_sentence(r->code), MAX_TEXT);
-    r->hint = keep(finding->hint, MAX_TEXT);
+    if (r.severity == DAVIT_ERROR && r.status >= 0)
+        r.status = DAVIT_E_UNSUPPORTED;
+    r.stage = keep(&at, finding->stage, MAX_NAME);
+    r.who = keep(&at, finding->who ? finding->who : "core", MAX_NAME);
+    r.subject = keep(&at, finding->subject, MAX_FIELD);
+    r.expected = keep(&at, finding->expected, MAX_FIELD);
+    r.found = keep(&at, finding->found, MAX_FIELD);
+    r.message =
+        keep(&at, finding->message ? finding->message : code_sentence(r.code), MAX_TEXT);
+    r.hint = keep(&at, finding->hint, MAX_TEXT);
 
     pthread_mutex_lock(&report->lock);
-    g_ptr_array_add(report->records, r);
+    g_ptr_array_add(report->records, record_copy(&r));
     pthread_mutex_unlock(&report->lock);
-    return status;
+    return r.status;
 }
 
 const char *davit_report_text(DavitReport *report, const char *format, ...)

@@ -69,14 +69,12 @@ static void skip_space(Parser *p)
         p->at++;
 }
 
-static bool take(Parser *p, const char *token)
+static bool take(Parser *p, char token)
 {
-    size_t n = strlen(token);
-
     skip_space(p);
-    if (strncmp(p->at, token, n) != 0)
+    if (*p->at != token)
         return false;
-    p->at += n;
+    p->at++;
     return true;
 }
 
@@ -219,7 +217,7 @@ static int64_t parse_name(Parser *p, int depth)
         return fail(p, DAVIT_R_CONFIG_INVALID, "at most 63 bytes", "symbol is too long");
     memcpy(name, p->at, n);
     p->at += n;
-    if (!take(p, "(")) {
+    if (!take(p, '(')) {
         if (!p->scope->lookup(p->scope->ctx, name, &v))
             return fail(p, DAVIT_R_CONFIG_INVALID,
                         davit_report_text(p->report,
@@ -228,11 +226,11 @@ static int64_t parse_name(Parser *p, int depth)
         return v;
     }
     arg[0] = parse_binary(p, 1, depth + 1);
-    if (!take(p, ","))
+    if (!take(p, ','))
         return fail(p, DAVIT_R_CONFIG_INVALID, "two arguments",
                     "expression does not parse");
     arg[1] = parse_binary(p, 1, depth + 1);
-    if (!take(p, ")"))
+    if (!take(p, ')'))
         return fail(p, DAVIT_R_CONFIG_INVALID, ")", "expression does not parse");
     return call(p, name, arg);
 }
@@ -252,13 +250,13 @@ static int64_t parse_unary(Parser *p,
         p->at++;
         return parse_unary(p, depth + 1) == 0;
     }
-    if (take(p, "-")) {
+    if (take(p, '-')) {
         v = parse_unary(p, depth + 1);
         return apply(p, OP_SUB, 0, v);
     }
-    if (take(p, "(")) {
+    if (take(p, '(')) {
         v = parse_binary(p, 1, depth + 1);
-        if (!take(p, ")"))
+        if (!take(p, ')'))
             return fail(p, DAVIT_R_CONFIG_INVALID, ")", "expression does not parse");
         return v;
     }
@@ -274,13 +272,16 @@ static int64_t parse_unary(Parser *p,
 static Op take_operator(Parser *p, int lowest)
 {
     skip_space(p);
-    for (Op op = 0; op < N_OPS; op++)
-        if (strncmp(p->at, operators[op].text, strlen(operators[op].text)) == 0) {
-            if (operators[op].precedence < lowest)
-                return N_OPS;
-            p->at += strlen(operators[op].text);
-            return op;
-        }
+    for (Op op = 0; op < N_OPS; op++) {
+        const char *text = operators[op].text; /* one byte or two */
+
+        if (*p->at != text[0] || (text[1] && p->at[1] != text[1]))
+            continue;
+        if (operators[op].precedence < lowest)
+            return N_OPS;
+        p->at += text[1] ? 2 : 1;
+        return op;
+    }
     return N_OPS;
 }
 
@@ -351,7 +352,7 @@ int32_t davit_expr_list(const char *text, const DavitScope *scope, const char *s
         v = parse_one(&p);
         if (p.status == DAVIT_OK)
             out[n++] = v;
-    } while (p.status == DAVIT_OK && take(&p, ","));
+    } while (p.status == DAVIT_OK && take(&p, ','));
     if (p.status == DAVIT_OK && *p.at != '\0')
         fail(&p, DAVIT_R_CONFIG_INVALID, "an operator or the end",
              "expression does not parse");

@@ -14,8 +14,17 @@
 #include "config/tree.h"
 #include "fuzz/fuzz.h"
 
+/* The sizes of DAVIT_CONFIG_SIZES, but few layers: what holds for each of them is evaluated for
+ * each, and an input should take microseconds. */
 static const davit_config_row rows[] = {
-    DAVIT_CONFIG_SIZES("32000", "mistral:4096, ", "gguf:7, 64", "2", "4"),
+    {"V", "int", "vocab_size", "vocab_size", "32000", NULL, "1..2147483647"},
+    {"H", "int", "hidden_size|dim|n_embd", "embedding_length", "mistral:4096, ", NULL,
+     "1..1048576"},
+    {"I", "int", "intermediate_size|hidden_dim", "feed_forward_length", "gguf:7, 64", NULL,
+     "1..16777216"},
+    {"L", "int", "num_hidden_layers|n_layers|n_layer", "block_count", "2", NULL, "1..12"},
+    {"nh", "int", "num_attention_heads|n_heads|n_head", "attention.head_count", "4", NULL,
+     "1..65536"},
     DAVIT_CONFIG_HEADS("mistral:8, nh", "H/nh"),
     DAVIT_CONFIG_RMS("1e-6"),
     DAVIT_CONFIG_ROPE("10000", "2048"),

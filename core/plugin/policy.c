@@ -59,12 +59,14 @@ static int32_t check_abi(const DavitManifest *m, const char *path, DavitReport *
 
 char *davit_build_fact(const char *build_tag, const char *key)
 {
-    g_auto(GStrv) facts = g_strsplit(build_tag ? build_tag : "", ";", -1);
     const size_t n = strlen(key);
 
-    for (size_t i = 0; facts[i]; i++) {
-        if (strncmp(facts[i], key, n) == 0 && facts[i][n] == '=')
-            return g_strdup(facts[i] + n + 1);
+    for (const char *fact = build_tag ? build_tag : ""; *fact;) {
+        const size_t len = strcspn(fact, ";");
+
+        if (len > n && strncmp(fact, key, n) == 0 && fact[n] == '=')
+            return g_strndup(fact + n + 1, len - n - 1);
+        fact += len + (fact[len] == ';');
     }
     return NULL;
 }
