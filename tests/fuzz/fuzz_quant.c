@@ -6,88 +6,37 @@
 
 #include <glib.h>
 
-#include <davit/help/bytes.h>
 #include <davit/help/quant.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/quant_parts.h"
 
-#define MAX_FUZZ_PARTS 5
-#define MOST_VALUES    4096
+#define MOST_VALUES 4096
 
 const davit_bundle *davit_plugin_entry_v1(const davit_hello *hello, const davit_sink *sink);
 
-typedef struct Input {
-    const uint8_t *at, *end;
-} Input;
-
-static uint8_t next(Input *in)
-{
-    return in->at < in->end ? *in->at++ : 0;
-}
-
-static const char *const suffixes[] = {
-    "weight", "", "qweight", "weight_packed", "blocks", "_blocks", "scales", "weight_scale",
-    "weight_scale_inv", "scale", "_scale", "_scale_inv", "_scales", "qzeros", "g_idx",
-    "weight_shape", "weight_zero_point", "weight_g_idx", "weight_scale_2",
-    "weight_global_scale", "input_scale", "pre_quant_scale"};
-static const struct {
-    const char *name;
-    uint64_t elems, bytes;
-} dtypes[] = {{"f32/1", 1, 4},      {"f16/1", 1, 2},     {"bf16/1", 1, 2},
-              {"i32/1", 1, 4},      {"i64/1", 1, 8},     {"u8/1", 1, 1},
-              {"i8/1", 1, 1},       {"f8_e4m3/1", 1, 1}, {"f8_e5m2/1", 1, 1},
-              {"f8_e8m0/1", 1, 1},  {"f4/1", 2, 1},      {"iq4_nl/1", 32, 18},
-              {"iq4_xs/1", 256, 136}, {"tq1_0/1", 256, 54}, {"tq2_0/1", 256, 66},
-              {"gguf.mxfp4/1", 32, 17}, {"gguf.nvfp4/1", 64, 36}, {"q1_0/1", 128, 18},
-              {"q2_0/1", 64, 18}};
-/* Suffix and dtype of the parts of real layouts, as indices into the two lists above: random
- * names alone would hardly ever meet. */
-static const uint8_t layouts[][MAX_FUZZ_PARTS][2] = {
-    {{2, 3}, {6, 1}, {13, 3}, {14, 3}, {20, 0}},  /* gptq, awq */
-    {{3, 3}, {7, 2}, {15, 4}, {16, 3}, {17, 3}},  /* pack-quantized */
-    {{0, 7}, {8, 0}, {20, 0}, {7, 5}, {9, 9}},    /* fp8 */
-    {{0, 6}, {7, 0}, {16, 6}, {9, 9}, {20, 0}},   /* int8 */
-    {{0, 5}, {7, 7}, {18, 0}, {20, 0}, {21, 0}},  /* nvfp4 */
-    {{3, 5}, {7, 7}, {19, 0}, {20, 0}, {7, 5}},   /* nvfp4, mxfp4 of compressed-tensors */
-    {{5, 5}, {12, 5}, {4, 5}, {6, 5}, {20, 0}},   /* mxfp4 */
-    {{0, 5}, {7, 0}, {20, 0}, {21, 0}, {18, 0}},  /* modelopt int4 */
-    {{0, 11}, {9, 0}, {20, 0}, {0, 16}, {0, 13}}, /* gguf */
-};
-static const uint64_t sizes[] = {1,  2,  3,  4,  7,   8,   16,  24,  32,      33,
-                                 48, 64, 96, 128, 256, 512, 0, 1ull << 40, UINT64_MAX};
 static const char *const formats[] = {NULL, "gptq", "gptq_v2", "gptq_p", "marlin", "gemv", "other"};
 
 typedef struct Fuzzed {
-    davit_tensor_info info[MAX_FUZZ_PARTS];
-    davit_quant_part_in part[MAX_FUZZ_PARTS];
-    const davit_quant_part_in *parts[MAX_FUZZ_PARTS];
-    uint8_t *bytes[MAX_FUZZ_PARTS]; /* NULL = too large to hold */
+    davit_tensor_info info[FUZZ_PARTS];
+    davit_quant_part_in part[FUZZ_PARTS];
+    const davit_quant_part_in *parts[FUZZ_PARTS];
+    uint8_t *bytes[FUZZ_PARTS]; /* NULL = too large to hold */
     uint64_t n;
 } Fuzzed;
 
-static void add_part(Fuzzed *m, const uint8_t layout[2], Input *in)
+static void add_part(Fuzzed *m, uint8_t layout, uint32_t part, FuzzInput *in)
 {
     davit_tensor_info *t = &m->info[m->n];
-    const uint8_t other = next(in); /* mostly the layout's own */
-    const size_t type = other < 0xe0 ? layout[1] : next(in) % G_N_ELEMENTS(dtypes);
-    const size_t name = other < 0xd0 ? layout[0] : next(in) % G_N_ELEMENTS(suffixes);
 
-    *t = (davit_tensor_info){.struct_size = DAVIT_END(davit_tensor_info, block_bytes),
-                             .name = suffixes[name],
-                             .dtype = dtypes[type].name,
-                             .rank = other & 1 ? 2 : next(in) % 6};
-    for (uint32_t i = 0; i < t->rank; i++)
-        t->shape[i] = sizes[next(in) % G_N_ELEMENTS(sizes)];
-    /* what the format checks before a plugin sees the tensor */
-    if (davit_bytes_of_shape(t->shape, t->rank, dtypes[type].elems, dtypes[type].bytes,
-                             &t->n_bytes) != DAVIT_SHAPE_OK)
+    if (!fuzz_part(in, layout, part, t))
         return;
     m->part[m->n] = (davit_quant_part_in){DAVIT_END(davit_quant_part_in, reserved), t->name, t,
                                           t->dtype, t->rank, 0};
     m->parts[m->n] = &m->part[m->n];
     m->bytes[m->n] = t->n_bytes <= 65536 ? malloc(t->n_bytes ? t->n_bytes : 1) : NULL;
-    for (uint64_t i = 0; m->bytes[m->n] && i < t->n_bytes; i++)
-        m->bytes[m->n][i] = in->at < in->end ? in->at[i % (uint64_t)(in->end - in->at)] : 0;
+    if (m->bytes[m->n])
+        fuzz_fill(in, m->bytes[m->n], t->n_bytes);
     m->n++;
 }
 
@@ -146,28 +95,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const davit_quant_iface *iface;
     const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, ignore};
-    Input in = {data, data + size};
+    FuzzInput in = {data, data + size};
     Fuzzed m = {0};
     davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
     davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
     const davit_quant_settings settings = {
         .struct_size = DAVIT_END(davit_quant_settings, ambiguous),
-        .source = next(&in) & 1 ? "fuzz" : NULL,
-        .format = formats[next(&in) % G_N_ELEMENTS(formats)],
-        .bits = next(&in) % 10,
-        .group = (int64_t)sizes[next(&in) % 12] - 2,
-        .block_rows = next(&in) % 65,
-        .block_cols = next(&in) % 65,
-        .symmetric = next(&in) % 3 - 1,
-        .act_order = next(&in) % 3 - 1,
-        .allow = next(&in) % 32};
-    const uint64_t n = 1 + next(&in) % MAX_FUZZ_PARTS;
-    const size_t layout = next(&in) % G_N_ELEMENTS(layouts);
+        .source = fuzz_byte(&in) & 1 ? "fuzz" : NULL,
+        .format = formats[fuzz_byte(&in) % G_N_ELEMENTS(formats)],
+        .bits = fuzz_byte(&in) % 10,
+        .group = (int64_t)fuzz_small_size(&in) - 2,
+        .block_rows = fuzz_byte(&in) % 65,
+        .block_cols = fuzz_byte(&in) % 65,
+        .symmetric = fuzz_byte(&in) % 3 - 1,
+        .act_order = fuzz_byte(&in) % 3 - 1,
+        .allow = fuzz_byte(&in) % 32};
+    const uint32_t n = 1 + fuzz_byte(&in) % FUZZ_PARTS;
+    const uint8_t layout = fuzz_byte(&in);
 
     if (!iface)
         iface = davit_plugin_entry_v1(NULL, NULL)->components[0]->iface;
-    for (uint64_t i = 0; i < n; i++)
-        add_part(&m, layouts[layout][i], &in);
+    for (uint32_t i = 0; i < n; i++)
+        add_part(&m, layout, i, &in);
     const davit_quant_module module = {.struct_size = DAVIT_END(davit_quant_module, peek_ctx),
                                        .name = "m",
                                        .parts = m.parts,

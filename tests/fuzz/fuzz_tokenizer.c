@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as a tokenizer file: tokenizer.json, tekken.json, a rank list, SentencePiece.
- * What loads encodes a short text and decodes it; what does not has a record.
+ * What loads encodes a short text and decodes it; what does not has a record. With READER
+ * defined, one reader gets the bytes whatever they look like.
  */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_private.h"
+
+#ifndef READER
+#define READER davit_tokenizer_from_bytes
+#endif
 
 static DavitRegistry *registry(void)
 {
@@ -43,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autoptr(DavitReport) report = davit_report_new();
     DavitRegistry *plugins = registry();
-    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_from_bytes(
-        (const char *)data, size, "fuzz", plugins, report);
+    g_autoptr(DavitTokenizer) tokenizer =
+        READER((const char *)data, size, "fuzz", plugins, report);
 
     g_assert(tokenizer || davit_report_failed(report));
     if (tokenizer)

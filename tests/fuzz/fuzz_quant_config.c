@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any JSON as the quantisation settings of a checkpoint: alone, beside the weights, and in two
+ * places that may contradict each other; the answer for some modules. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "plan/quant_config.h"
+
+static const char *const modules[] = {"lm_head", "model.layers.11.mlp.experts.3.up_proj",
+                                      "model.layers.0.self_attn.q_proj", ""};
+
+static void ask(const DavitQuantConfig *config)
+{
+    davit_quant_settings s = {.struct_size = DAVIT_END(davit_quant_settings, ambiguous)};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(modules); i++) {
+        g_assert_true(davit_quant_config_for(config, modules[i], &s) == (config != NULL));
+        if (config)
+            g_assert_true(s.bits >= 0 && s.group >= -1);
+    }
+}
+
+/* @block in the place that the last byte of the input chooses. */
+static DavitQuantConfig *parse(const json_t *block, uint8_t place, DavitReport *report)
+{
+    static const char *const files[] = {"hf_quant_config.json", "quantize_config.json",
+                                        "quant_config.json"};
+    const char *file = files[place % G_N_ELEMENTS(files)];
+
+    if (place & 0x40)
+        return davit_quant_config_parse(NULL, block, file, report);
+    if (place & 0x20)
+        return davit_quant_config_parse(block, json_object_get(block, "file"), file, report);
+    return davit_quant_config_parse(block, NULL, NULL, report);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitQuantConfig) config = NULL;
+    json_error_t error;
+    json_t *block =
+        json_loadb((const char *)data, size, JSON_DISABLE_EOF_CHECK, &error);
+
+    config = parse(block, size ? data[size - 1] : 0, report);
+    g_assert_true((config != NULL) == json_is_object(block) || !config);
+    ask(config);
+    json_decref(block);
+    return 0;
+}
