@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NFC (Unicode Standard Annex 15) and lower case over the generated tables.
+ * Normal forms (Unicode Standard Annex 15) and lower case over the generated tables.
  */
 #include "base/unicode.h"
 
@@ -31,29 +31,57 @@ static const DavitNfcRecord *find_record(uint32_t cp)
                                                (cp & 127)]];
 }
 
-static bool is_busy(uint32_t cp)
+static bool is_hangul(uint32_t cp)
 {
-    return cp >= 0x300 && find_record(cp)->busy;
+    return cp >= S_BASE && cp < S_BASE + S_COUNT;
+}
+
+/* May @form change it, move it, or join it to what stands before? */
+static bool is_busy(DavitForm form, uint32_t cp)
+{
+    const DavitNfcRecord *record;
+
+    if (cp < 0xa0) /* the first one that any form changes */
+        return false;
+    record = find_record(cp);
+    switch (form) {
+    case DAVIT_FORM_NFC:
+        return record->busy & 1;
+    case DAVIT_FORM_NFKC:
+        return record->busy & 2;
+    case DAVIT_FORM_NFD:
+        return record->n > 0 || record->ccc > 0 || is_hangul(cp);
+    case DAVIT_FORM_NFKD:
+        return record->compat_n > 0 || record->ccc > 0 || is_hangul(cp);
+    }
+    g_assert_not_reached();
 }
 
 /* Offset of the first busy character, or @len. */
-static size_t find_busy(const char *text, size_t len, size_t off)
+static size_t find_busy(DavitForm form, const char *text, size_t len, size_t off)
 {
+    /* First byte of the first busy one: U+0300 for NFC, U+00A0 or U+00C0 for others. */
+    const unsigned char low = form == DAVIT_FORM_NFC ? 0xcc : 0xc2;
+
     while (off < len) {
         uint32_t n = 1;
 
-        /* U+0300 is the first busy one and starts with the byte 0xcc. */
-        if ((unsigned char)text[off] >= 0xcc &&
-            is_busy(davit_ucd_decode(text, len, off, &n)))
+        if ((unsigned char)text[off] >= low &&
+            is_busy(form, davit_ucd_decode(text, len, off, &n)))
             return off;
         off += n;
     }
     return len;
 }
 
+bool davit_form_is_plain(DavitForm form, const char *text, size_t len)
+{
+    return find_busy(form, text, len, 0) == len;
+}
+
 bool davit_nfc_is_plain(const char *text, size_t len)
 {
-    return find_busy(text, len, 0) == len;
+    return davit_form_is_plain(DAVIT_FORM_NFC, text, len);
 }
 
 static void append_mark(GArray *marks, uint32_t cp)
@@ -63,11 +91,14 @@ static void append_mark(GArray *marks, uint32_t cp)
     g_array_append_val(marks, mark);
 }
 
-static void decompose(GArray *marks, uint32_t cp)
+static void decompose(DavitForm form, GArray *marks, uint32_t cp)
 {
     const DavitNfcRecord *record = find_record(cp);
+    const bool compat = form == DAVIT_FORM_NFKC || form == DAVIT_FORM_NFKD;
+    const uint32_t off = compat ? record->compat_off : record->off;
+    const uint32_t n = compat ? record->compat_n : record->n;
 
-    if (cp >= S_BASE && cp < S_BASE + S_COUNT) {
+    if (is_hangul(cp)) {
         const uint32_t s = cp - S_BASE;
 
         append_mark(marks, L_BASE + s / (V_COUNT * T_COUNT));
@@ -76,10 +107,10 @@ static void decompose(GArray *marks, uint32_t cp)
             append_mark(marks, T_BASE + s % T_COUNT);
         return;
     }
-    if (record->n == 0)
+    if (n == 0)
         append_mark(marks, cp);
-    for (uint32_t i = 0; i < record->n; i++)
-        append_mark(marks, davit_nfc_pool[record->off + i]);
+    for (uint32_t i = 0; i < n; i++)
+        append_mark(marks, davit_nfc_pool[off + i]);
 }
 
 /* Sort each run of marks by class, keeping the order within a class. Counting sort, so
@@ -161,11 +192,12 @@ static guint compose(Mark *m, guint n)
     return out;
 }
 
-void davit_nfc_append(GString *out, const char *text, size_t len)
+void davit_form_append(DavitForm form, GString *out, const char *text, size_t len)
 {
+    const bool joins = form == DAVIT_FORM_NFC || form == DAVIT_FORM_NFKC;
     g_autoptr(GArray) marks = NULL;
     g_autoptr(GArray) scratch = NULL;
-    size_t done = 0, busy = find_busy(text, len, 0);
+    size_t done = 0, busy = find_busy(form, text, len, 0);
 
     while (busy < len) {
         /* The plain character before is the starter that the busy ones may join. */
@@ -180,18 +212,25 @@ void davit_nfc_append(GString *out, const char *text, size_t len)
         g_array_set_size(marks, 0);
         g_string_append_len(out, text + done, (gssize)(start - done));
         do {
-            decompose(marks, davit_ucd_decode(text, len, at, &n));
+            decompose(form, marks, davit_ucd_decode(text, len, at, &n));
             at += n;
         } while (at < len &&
-                 (at <= busy || is_busy(davit_ucd_decode(text, len, at, &n))));
+                 (at <= busy || is_busy(form, davit_ucd_decode(text, len, at, &n))));
         order_marks(marks, scratch);
-        n = compose((Mark *)(void *)marks->data, marks->len);
+        n = marks->len;
+        if (joins)
+            n = compose((Mark *)(void *)marks->data, n);
         for (guint i = 0; i < n; i++)
             g_string_append_unichar(out, g_array_index(marks, Mark, i).cp);
         done = at;
-        busy = find_busy(text, len, at);
+        busy = find_busy(form, text, len, at);
     }
     g_string_append_len(out, text + done, (gssize)(len - done));
+}
+
+void davit_nfc_append(GString *out, const char *text, size_t len)
+{
+    davit_form_append(DAVIT_FORM_NFC, out, text, len);
 }
 
 void davit_lower_append(GString *out, const char *text, size_t len)

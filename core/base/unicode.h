@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text transformations with the Unicode data that Hugging Face's tokenizers use: NFC of
- * Unicode 9.0, lower case of its Rust standard library. GLib's are of other versions.
+ * Text transformations with the Unicode data that Hugging Face's tokenizers use: normal forms
+ * of Unicode 9.0, lower case of its Rust standard library. GLib's are of other versions.
  *
  * Input is valid UTF-8 (davit_ucd_check); output is appended to a GString.
  */
@@ -13,10 +13,23 @@
 
 #include <glib.h>
 
-/* True if davit_nfc_append would copy @text unchanged. May say false for such a text. */
-bool davit_nfc_is_plain(const char *text, size_t len);
+/* Normal forms of Unicode Standard Annex 15. */
+typedef enum DavitForm {
+    DAVIT_FORM_NFC,
+    DAVIT_FORM_NFD,
+    DAVIT_FORM_NFKC,
+    DAVIT_FORM_NFKD,
+} DavitForm;
+
+/* True if davit_form_append would copy @text unchanged. May say false for such a text. */
+bool davit_form_is_plain(DavitForm form, const char *text, size_t len);
 
 /* Linear in @len, however many marks follow each other. */
+void davit_form_append(DavitForm form, GString *out, const char *text, size_t len);
+
+/* The same for NFC. True if davit_nfc_append would copy @text unchanged. May say false for such a text. */
+bool davit_nfc_is_plain(const char *text, size_t len);
+
 void davit_nfc_append(GString *out, const char *text, size_t len);
 
 /* Character by character, no context: a final sigma is like any other. */

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 typedef struct DavitNfcRecord {
-    uint16_t off; /* into the pool, of the full canonical decomposition */
-    uint8_t ccc;  /* canonical combining class */
-    uint8_t n;    /* code points of the decomposition; 0 = itself */
-    uint8_t busy; /* 1: NFC may change it, move it, or join it to what stands before */
+    uint16_t off, compat_off; /* into the pool, of the full decomposition: canonical, compat */
+    uint8_t ccc;              /* canonical combining class */
+    uint8_t n, compat_n;      /* code points of the decomposition; 0 = itself */
+    uint8_t busy; /* 1: NFC may change it, move it, or join it to what stands before; 2: NFKC */
 } DavitNfcRecord;
 
 typedef struct DavitNfcPair {

@@ -137,6 +137,22 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
     return DAVIT_OK;
 }
 
+static int32_t build_model(DavitTokenizer *t, const DavitTokParts *parts,
+                           DavitReport *report)
+{
+    int32_t status;
+
+    t->model = parts->model;
+    t->unk = -1;
+    if (t->model == DAVIT_MODEL_UNIGRAM)
+        return davit_tok_build_unigram(t, parts, report);
+    if (t->model == DAVIT_MODEL_WORDPIECE)
+        return davit_tok_build_wordpiece(t, parts, report);
+    status = build_bpe(t, parts, report);
+    t->unk = t->bpe.unk;
+    return status;
+}
+
 /* ---- added tokens ---- */
 
 /* The declared id is not the one that the token gets: refused if it belongs to another
@@ -225,7 +241,7 @@ static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
                    ? DAVIT_OK
                    : refuse_memory(parts->subject, report);
     text = davit_normalize(t->normalizer, scratch, text, len, &len, &cut);
-    if (len == 0)
+    if (!text || len == 0)
         return davit_tok_invalid(parts, report, "added_tokens", "text that stays",
                                  added->text,
                                  "the normalizer leaves nothing of the token");
@@ -289,7 +305,10 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     status = find_claim(t, parts, registry, report);
     if (t->canonical && read_pretok(t, parts->subject, report) != DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
-    t->normalizer = davit_normalizer_new(parts->normalizer, parts->subject, report);
+    t->normalizer =
+        parts->own_normalizer
+            ? g_steal_pointer(&parts->own_normalizer)
+            : davit_normalizer_new(parts->normalizer, parts->subject, report);
     if (davit_post_init(&t->post, parts->post_processor, parts->subject, report) !=
         DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
@@ -298,10 +317,10 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
         status = DAVIT_E_UNSUPPORTED;
     if (status != DAVIT_OK || !t->normalizer)
         return NULL;
-    if (build_bpe(t, parts, report) != DAVIT_OK ||
+    if (build_model(t, parts, report) != DAVIT_OK ||
         build_added(t, parts, report) != DAVIT_OK)
         return NULL;
-    if (parts->unk)
-        t->specials[DAVIT_SPECIAL_UNK] = t->bpe.unk;
+    if (t->unk >= 0 || parts->unk)
+        t->specials[DAVIT_SPECIAL_UNK] = t->unk;
     return g_steal_pointer(&t);
 }

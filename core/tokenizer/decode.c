@@ -53,16 +53,63 @@ static int32_t read_char(const DavitNodePlace *place, const json_t *node, const 
 static int32_t read_strip(const DavitNodePlace *place, const json_t *node,
                           DavitDecodeStage *out)
 {
-    size_t stop;
     int32_t status = read_char(place, node, "content", out);
 
     out->kind = DAVIT_DECODE_STRIP;
     if (status == DAVIT_OK)
         status = davit_node_count(place, node, "start", &out->start);
     if (status == DAVIT_OK)
-        status = davit_node_count(place, node, "stop", &stop);
-    if (status == DAVIT_OK && stop > 0)
-        return davit_node_unsupported(place, "stop", "0", "more");
+        status = davit_node_count(place, node, "stop", &out->stop);
+    return status;
+}
+
+static int32_t read_member(const DavitNodePlace *place, const json_t *node,
+                           const char *key, char **out, size_t *out_len)
+{
+    const char *text;
+    int32_t status = davit_node_text(place, node, key, &text, out_len);
+
+    if (status == DAVIT_OK)
+        *out = g_memdup2(text, *out_len + 1);
+    return status;
+}
+
+static int32_t read_wordpiece(const DavitNodePlace *place, const json_t *node,
+                              DavitDecodeStage *out)
+{
+    int32_t status = read_member(place, node, "prefix", &out->pattern, &out->pattern_len);
+
+    out->kind = DAVIT_DECODE_WORDPIECE;
+    return status == DAVIT_OK ? davit_node_bool(place, node, "cleanup", &out->cleanup)
+                              : status;
+}
+
+static int32_t read_suffix(const DavitNodePlace *place, const json_t *node,
+                           DavitDecodeStage *out)
+{
+    int32_t status = read_member(place, node, "suffix", &out->pattern, &out->pattern_len);
+
+    out->kind = DAVIT_DECODE_BPE;
+    if (status == DAVIT_OK && out->pattern_len == 0)
+        return davit_node_unsupported(place, "suffix", "a suffix that is not empty", "\"\"");
+    return status;
+}
+
+static int32_t read_ctc(const DavitNodePlace *place, const json_t *node,
+                        DavitDecodeStage *out)
+{
+    int32_t status =
+        read_member(place, node, "pad_token", &out->pattern, &out->pattern_len);
+
+    out->kind = DAVIT_DECODE_CTC;
+    if (status == DAVIT_OK)
+        status = read_member(place, node, "word_delimiter_token", &out->content,
+                             &out->content_len);
+    if (status == DAVIT_OK)
+        status = davit_node_bool(place, node, "cleanup", &out->cleanup);
+    if (status == DAVIT_OK && (out->pattern_len == 0 || out->content_len == 0))
+        return davit_node_unsupported(place, "pad_token", "tokens that are not empty",
+                                      "\"\"");
     return status;
 }
 
@@ -96,6 +143,12 @@ static int32_t read_stage(const DavitNodePlace *place, const json_t *node,
         return read_strip(place, node, out);
     if (strcmp(type, "Metaspace") == 0)
         return read_metaspace(place, node, out);
+    if (strcmp(type, "WordPiece") == 0)
+        return read_wordpiece(place, node, out);
+    if (strcmp(type, "BPEDecoder") == 0)
+        return read_suffix(place, node, out);
+    if (strcmp(type, "CTC") == 0)
+        return read_ctc(place, node, out);
     if (strcmp(type, "ByteLevel") == 0)
         out->kind = DAVIT_DECODE_BYTE_LEVEL;
     else if (strcmp(type, "ByteFallback") == 0)
@@ -105,7 +158,9 @@ static int32_t read_stage(const DavitNodePlace *place, const json_t *node,
     else
         return davit_node_unsupported(
             place, "type",
-            "Sequence, ByteLevel, ByteFallback, Replace, Fuse, Strip or Metaspace", type);
+            "Sequence, ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace, WordPiece, "
+            "BPEDecoder or CTC",
+            type);
     return DAVIT_OK;
 }
 
@@ -121,6 +176,8 @@ static int32_t check_order(const DavitNodePlace *place, const DavitDecodeChain *
         if (fused && kind != DAVIT_DECODE_STRIP && kind != DAVIT_DECODE_FUSE)
             return davit_node_unsupported(place, NULL, "only Strip and Fuse behind Fuse",
                                           "another stage");
+        if (fused && chain->stages[i].stop > 0)
+            return davit_node_unsupported(place, "stop", "0 behind Fuse", "more");
         fused = fused || kind == DAVIT_DECODE_FUSE || kind == DAVIT_DECODE_BYTE_LEVEL;
     }
     return DAVIT_OK;

@@ -21,13 +21,20 @@ typedef enum DavitDecodeKind {
     DAVIT_DECODE_FUSE,
     DAVIT_DECODE_STRIP,
     DAVIT_DECODE_METASPACE,
+    DAVIT_DECODE_WORDPIECE,
+    DAVIT_DECODE_BPE, /* BPEDecoder: a suffix ends words */
+    DAVIT_DECODE_CTC,
 } DavitDecodeKind;
 
 typedef struct DavitDecodeStage {
     DavitDecodeKind kind;
-    char *pattern, *content; /* owned; Replace: both, Strip and Metaspace: pattern */
+    /* owned; Replace: both; Strip, Metaspace, WordPiece (prefix), BPE (suffix): pattern;
+     * CTC: pad token and word delimiter */
+    char *pattern, *content;
     size_t pattern_len, content_len;
     size_t start;    /* Strip: how many from the left of a token */
+    size_t stop;     /* and from its right; not behind Fuse */
+    bool cleanup;    /* WordPiece and CTC: blanks before punctuation go */
     bool drop_first; /* Metaspace: marks of the first token vanish */
 } DavitDecodeStage;
 

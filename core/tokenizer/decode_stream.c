@@ -16,8 +16,10 @@ typedef struct TokenList {
 } TokenList;
 
 typedef struct StageState {
-    GString *held; /* ByteLevel: incomplete character; ByteFallback: open run of bytes */
-    bool first;    /* no token (Metaspace), or no other text (fused Strip), came yet */
+    /* ByteLevel: incomplete character; ByteFallback: open run of bytes; BPE, CTC: the token
+     * before */
+    GString *held;
+    bool first;    /* no token came yet, or no other text (fused Strip) */
     size_t left;   /* Strip behind Fuse: characters that may still go */
 } StageState;
 
@@ -227,6 +229,17 @@ static void replace_token(const DavitDecodeStage *stage, const char *text, size_
     list_close(out, at);
 }
 
+/* As many from the right, never more than the left has left over. */
+static size_t strip_right(const DavitDecodeStage *stage, const char *text, size_t len)
+{
+    for (size_t may = stage->stop; may > 0 && len >= stage->pattern_len; may--) {
+        if (memcmp(text + len - stage->pattern_len, stage->pattern, stage->pattern_len) != 0)
+            break;
+        len -= stage->pattern_len;
+    }
+    return len;
+}
+
 /* Behind Fuse all tokens are one, so what may still go is counted over all of them. */
 static void strip_token(const DavitDecodeStage *stage, bool fused, StageState *state,
                         const char *text, size_t len, TokenList *out)
@@ -240,7 +253,100 @@ static void strip_token(const DavitDecodeStage *stage, bool fused, StageState *s
         may--;
     }
     state->left = len > 0 ? 0 : may;
-    list_add(out, text, len);
+    list_add(out, text, strip_right(stage, text, len));
+}
+
+/* Replace every @from in the text of @room from @at on; @to is not longer. */
+static void replace_all(GString *room, size_t at, const char *from, size_t from_len,
+                        const char *to)
+{
+    const size_t to_len = strlen(to);
+    size_t in = at, out = at;
+
+    while (in < room->len) {
+        if (room->len - in >= from_len && memcmp(room->str + in, from, from_len) == 0) {
+            memcpy(room->str + out, to, to_len);
+            out += to_len;
+            in += from_len;
+        } else {
+            room->str[out++] = room->str[in++];
+        }
+    }
+    g_string_truncate(room, out);
+}
+
+/* Blanks that tokens of words leave: tokenizers, decoders/wordpiece.rs, in its order. */
+static void clean_up(GString *room, size_t at)
+{
+    static const struct {
+        const char *from, *to;
+    } rules[] = {
+        {" .", "."},     {" ?", "?"},     {" !", "!"},         {" ,", ","},
+        {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"},       {" do not", " don't"},
+        {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rules); i++)
+        replace_all(room, at, rules[i].from, strlen(rules[i].from), rules[i].to);
+}
+
+/* A token that continues a word loses its prefix, others get a blank in front. */
+static void wordpiece_token(const DavitDecodeStage *stage, StageState *state,
+                            const char *text, size_t len, TokenList *out)
+{
+    const size_t at = out->text->len;
+
+    if (!state->first && len >= stage->pattern_len &&
+        memcmp(text, stage->pattern, stage->pattern_len) == 0) {
+        text += stage->pattern_len;
+        len -= stage->pattern_len;
+    } else if (!state->first) {
+        g_string_append_c(out->text, ' ');
+    }
+    state->first = false;
+    g_string_append_len(out->text, text, (gssize)len);
+    if (stage->cleanup)
+        clean_up(out->text, at);
+    list_close(out, at);
+}
+
+/* The suffix is a blank but in the last token, so one token waits. */
+static void give_held(const DavitDecodeStage *stage, StageState *state, const char *to,
+                      TokenList *out)
+{
+    const size_t at = out->text->len;
+
+    if (state->first)
+        return;
+    g_string_append_len(out->text, state->held->str, (gssize)state->held->len);
+    replace_all(out->text, at, stage->pattern, stage->pattern_len, to);
+    list_close(out, at);
+}
+
+static void hold(StageState *state, const char *text, size_t len)
+{
+    g_string_truncate(state->held, 0);
+    g_string_append_len(state->held, text, (gssize)len);
+    state->first = false;
+}
+
+/* Equal neighbours are one, pads vanish. */
+static void ctc_token(const DavitDecodeStage *stage, StageState *state, const char *text,
+                      size_t len, TokenList *out)
+{
+    const size_t at = out->text->len;
+
+    if (!state->first && state->held->len == len && memcmp(state->held->str, text, len) == 0)
+        return;
+    hold(state, text, len);
+    g_string_append_len(out->text, text, (gssize)len);
+    replace_all(out->text, at, stage->pattern, stage->pattern_len, "");
+    if (stage->cleanup) {
+        clean_up(out->text, at);
+        replace_all(out->text, at, stage->content, stage->content_len, " ");
+    }
+    if (out->text->len > at)
+        list_close(out, at);
 }
 
 static void metaspace_token(const DavitDecodeStage *stage, StageState *state,
@@ -296,6 +402,16 @@ static void stage_token(const DavitDecodeStage *stage, bool fused, StageState *s
     case DAVIT_DECODE_METASPACE:
         metaspace_token(stage, state, text, len, out);
         return;
+    case DAVIT_DECODE_WORDPIECE:
+        wordpiece_token(stage, state, text, len, out);
+        return;
+    case DAVIT_DECODE_BPE:
+        give_held(stage, state, " ", out);
+        hold(state, text, len);
+        return;
+    case DAVIT_DECODE_CTC:
+        ctc_token(stage, state, text, len, out);
+        return;
     }
     g_assert_not_reached();
 }
@@ -327,6 +443,8 @@ static void run_stages(DavitDecoder *decoder, bool end, GString *text)
             list_close(&decoder->out, from);
         } else if (end && stage->kind == DAVIT_DECODE_BYTE_FALLBACK) {
             close_run(state->held, &decoder->out);
+        } else if (end && stage->kind == DAVIT_DECODE_BPE) {
+            give_held(stage, state, "", &decoder->out);
         }
         fused = fused || stage->kind == DAVIT_DECODE_FUSE ||
                 stage->kind == DAVIT_DECODE_BYTE_LEVEL;

@@ -28,6 +28,8 @@ struct DavitEncoder {
     const DavitTokenizer *tokenizer; /* (borrowed) */
     Word *words;                     /* 1 << CACHE_BITS */
     DavitBpeScratch bpe;
+    DavitUnigramScratch unigram;
+    uint64_t steps; /* of WordPiece */
     DavitNormalScratch normal;
     GString *marked; /* after Metaspace or a prefix space */
     GString *front;  /* the text with SentencePiece's space in front */
@@ -65,6 +67,7 @@ void davit_encoder_free(DavitEncoder *encoder)
         return;
     g_free(encoder->words);
     davit_bpe_scratch_clear(&encoder->bpe);
+    davit_unigram_scratch_clear(&encoder->unigram);
     g_string_free(encoder->normal.a, TRUE);
     g_string_free(encoder->normal.b, TRUE);
     g_string_free(encoder->marked, TRUE);
@@ -74,7 +77,7 @@ void davit_encoder_free(DavitEncoder *encoder)
 
 uint64_t davit_encoder_steps(const DavitEncoder *encoder)
 {
-    return encoder->bpe.steps;
+    return encoder->bpe.steps + encoder->unigram.steps + encoder->steps;
 }
 
 /* ---- one piece ---- */
@@ -103,6 +106,31 @@ static Word *find_word(DavitEncoder *encoder, const char *piece, size_t len,
     return &encoder->words[h >> (64 - CACHE_BITS)];
 }
 
+/* Where special tokens stay text, the models that look whole tokens up must not find them.
+ * NULL = they may be found. */
+static const uint8_t *hidden_ids(const Job *job)
+{
+    return job->safe || job->locked ? job->encoder->tokenizer->id_flags : NULL;
+}
+
+static int32_t run_model(Job *job, const char *piece, size_t len)
+{
+    DavitEncoder *encoder = job->encoder;
+    const DavitTokenizer *t = encoder->tokenizer;
+
+    switch (t->model) {
+    case DAVIT_MODEL_UNIGRAM:
+        return davit_unigram_encode(&t->unigram, &encoder->unigram, piece, len,
+                                    hidden_ids(job), job->out);
+    case DAVIT_MODEL_WORDPIECE:
+        return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job), job->out,
+                                      &encoder->steps);
+    case DAVIT_MODEL_BPE:
+        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, job->out);
+    }
+    g_assert_not_reached();
+}
+
 /* Ids of a piece that no cut divides. */
 static int32_t encode_word(Job *job, const char *piece, size_t len)
 {
@@ -113,8 +141,9 @@ static int32_t encode_word(Job *job, const char *piece, size_t len)
     size_t before = out->n;
     int32_t status;
 
-    if (len > CACHE_TEXT)
-        return davit_bpe_encode(&encoder->tokenizer->bpe, &encoder->bpe, piece, len, out);
+    if (len > CACHE_TEXT ||
+        (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
+        return run_model(job, piece, len);
     word = find_word(encoder, piece, len, key);
     if (word->key[0] == key[0] && word->key[1] == key[1]) {
         if (!davit_ids_reserve(out, CACHE_IDS))
@@ -123,7 +152,7 @@ static int32_t encode_word(Job *job, const char *piece, size_t len)
         out->n += word->n;
         return DAVIT_OK;
     }
-    status = davit_bpe_encode(&encoder->tokenizer->bpe, &encoder->bpe, piece, len, out);
+    status = run_model(job, piece, len);
     if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
         memcpy(word->key, key, sizeof key);
         word->n = (uint32_t)(out->n - before);
@@ -311,6 +340,8 @@ static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
     if (job->align)
         davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
     text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
+    if (!text)
+        return DAVIT_E_LIMIT;
     const bool same = text == raw && len == raw_len;
     /* where the text changed, bytes have no owner: one locked byte locks the part */
     davit_splitter_init(&splitter, t->normal, text, len,

@@ -11,14 +11,17 @@
 #include <jansson.h>
 
 #include "base/report.h"
+#include "tokenizer/charsmap.h"
 
 typedef struct DavitNormalizer DavitNormalizer;
 
 /* Returns: (owned) the steps of @node (NULL or JSON null: none), or NULL with a record.
- * Known: Sequence, Replace (String), Prepend, NFC, Lowercase, Strip. Others are refused
- * by name (tokenizer-unsupported). */
+ * Known: Sequence, Replace, Prepend, Precompiled, BertNormalizer, NFC, NFD, NFKC, NFKD,
+ * StripAccents, Lowercase, Nmt, Strip. Others are refused by name (tokenizer-unsupported). */
 DavitNormalizer *davit_normalizer_new(const json_t *node, const char *subject,
                                       DavitReport *report);
+/* Returns: (owned) sentencepiece's own normaliser; takes what @rules owns. */
+DavitNormalizer *davit_normalizer_spm(const DavitSpmRules *rules);
 void davit_normalizer_free(DavitNormalizer *normalizer); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitNormalizer, davit_normalizer_free)
 
@@ -31,7 +34,7 @@ typedef struct DavitNormalScratch {
 } DavitNormalScratch;
 
 /* Returns: (borrowed) @text or a buffer of @scratch, *out_len bytes, valid until the next
- * call. *out_cut: the start of @text was stripped. */
+ * call. *out_cut: the start of @text was stripped. NULL when a regex met its limits. */
 const char *davit_normalize(const DavitNormalizer *normalizer,
                             DavitNormalScratch *scratch, const char *text, size_t len,
                             size_t *out_len, bool *out_cut);

@@ -18,6 +18,9 @@ void davit_tok_parts_init(DavitTokParts *parts, const char *subject, const char 
     parts->pending = g_new(DavitPendingMerge, DAVIT_MERGES_AHEAD);
     parts->added = g_array_new(FALSE, FALSE, sizeof(DavitAdded));
     g_array_set_clear_func(parts->added, clear_added);
+    parts->scores = g_array_new(FALSE, FALSE, sizeof(double));
+    parts->types = g_array_new(FALSE, FALSE, sizeof(uint8_t));
+    parts->unk_id = -1;
     for (int i = 0; i < DAVIT_N_SPECIALS; i++)
         parts->specials[i] = -1;
 }
@@ -33,6 +36,10 @@ void davit_tok_parts_clear(DavitTokParts *parts)
     g_free(parts->pending);
     g_array_free(parts->added, TRUE);
     g_free(parts->unk);
+    g_array_free(parts->scores, TRUE);
+    g_array_free(parts->types, TRUE);
+    g_free(parts->inside);
+    davit_normalizer_free(parts->own_normalizer);
 }
 
 int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,

@@ -14,7 +14,10 @@ typedef struct Reading {
     size_t len;
     DavitJsonReader *reader;
     DavitReport *report;
-    bool has_vocab;
+    bool has_vocab, has_list; /* `vocab` is an object, or a list as Unigram's */
+    bool has_merges;
+    char type[16];     /* model.type; "" = absent */
+    bool has_max;      /* max_input_chars_per_word of WordPiece */
     size_t merges_off; /* start of a `merges` that came before `vocab`, 0 = none */
 } Reading;
 
@@ -86,8 +89,12 @@ static int32_t read_vocab(Reading *r)
 
     if (status != DAVIT_OK)
         return status;
+    if (event.type == DAVIT_JSON_ARRAY) {
+        r->has_list = r->has_vocab = true;
+        return davit_tok_read_scored(r->parts, r->reader, r->report);
+    }
     if (event.type != DAVIT_JSON_OBJECT)
-        return skip_value(r, &event); /* a list is Unigram's; the type says the rest */
+        return skip_value(r, &event);
     while ((status = next(r, &event)) == DAVIT_OK && event.type == DAVIT_JSON_KEY) {
         DavitVocabAdd added;
 
@@ -146,6 +153,7 @@ static int32_t read_merges(Reading *r)
     davit_json_event event;
     int32_t status = next(r, &event);
 
+    r->has_merges = true;
     if (status == DAVIT_OK && event.type == DAVIT_JSON_ARRAY && !r->has_vocab) {
         r->merges_off = event.off;
         return davit_json_skip(r->reader);
@@ -209,11 +217,14 @@ static int32_t read_type(Reading *r)
         return status;
     if (event.type != DAVIT_JSON_STRING)
         return invalid(r, "model.type", "a string", NULL, "the model has no type");
-    if (!davit_json_is(&event, "BPE"))
-        return unsupported(r, "model.type", "BPE",
+    if (!davit_json_is(&event, "BPE") && !davit_json_is(&event, "Unigram") &&
+        !davit_json_is(&event, "WordPiece"))
+        return unsupported(r, "model.type", "BPE, Unigram or WordPiece",
                            davit_report_text(r->report, "%.*s",
                                              (int)MIN(event.text.len, 80),
                                              event.text.ptr));
+    memcpy(r->type, event.text.ptr, event.text.len);
+    r->type[event.text.len] = '\0';
     return DAVIT_OK;
 }
 
@@ -250,6 +261,78 @@ static int32_t read_nothing(Reading *r, const char *member)
     return skip_value(r, &event);
 }
 
+/* "##" of WordPiece; BPE must have none, which is known at the end. */
+static int32_t read_prefix(Reading *r)
+{
+    davit_json_event event;
+    int32_t status = next(r, &event);
+
+    if (status != DAVIT_OK || event.type == DAVIT_JSON_NULL)
+        return status;
+    if (event.type != DAVIT_JSON_STRING)
+        return invalid(r, "model.continuing_subword_prefix", "a string or null", NULL,
+                       "the prefix is neither");
+    g_free(r->parts->inside);
+    r->parts->inside = g_strndup(event.text.ptr, event.text.len);
+    return DAVIT_OK;
+}
+
+static int32_t read_unk_id(Reading *r)
+{
+    davit_json_event event;
+    int32_t status = next(r, &event);
+
+    if (status != DAVIT_OK || event.type == DAVIT_JSON_NULL)
+        return status;
+    if (event.type != DAVIT_JSON_INT || event.i64 < 0 || event.i64 > DAVIT_TOK_MAX_ID)
+        return invalid(r, "model.unk_id", "an id or null", NULL, "unk_id is neither");
+    r->parts->unk_id = event.i64;
+    return DAVIT_OK;
+}
+
+static int32_t read_max_chars(Reading *r)
+{
+    davit_json_event event;
+    int32_t status = next(r, &event);
+
+    if (status != DAVIT_OK)
+        return status;
+    if (event.type != DAVIT_JSON_INT || event.i64 < 0)
+        return invalid(r, "model.max_input_chars_per_word", "a whole number", NULL,
+                       "the limit is none");
+    r->has_max = true;
+    r->parts->max_chars = (uint64_t)event.i64;
+    return DAVIT_OK;
+}
+
+/* What kind of model it is; a file of the first years has no type. */
+static int32_t settle_kind(Reading *r)
+{
+    DavitTokParts *parts = r->parts;
+    const bool untyped = r->type[0] == '\0';
+
+    if (r->has_vocab && (strcmp(r->type, "Unigram") == 0 ? !r->has_list
+                                                         : r->has_list && !untyped))
+        return invalid(r, "model.vocab", "a list for Unigram, else an object", NULL,
+                       "the vocabulary is of another kind than the model");
+    if (r->has_list) {
+        parts->model = DAVIT_MODEL_UNIGRAM;
+        return DAVIT_OK;
+    }
+    if (strcmp(r->type, "WordPiece") == 0 || (untyped && !r->has_merges && r->has_max)) {
+        if (!r->has_max || !parts->inside || !parts->unk)
+            return invalid(r, "model",
+                           "unk_token, continuing_subword_prefix, "
+                           "max_input_chars_per_word",
+                           NULL, "WordPiece lacks a member");
+        parts->model = DAVIT_MODEL_WORDPIECE;
+        return DAVIT_OK;
+    }
+    if (parts->inside && *parts->inside)
+        return unsupported(r, "model.continuing_subword_prefix", "null", "a value");
+    return DAVIT_OK;
+}
+
 static int32_t read_model_member(Reading *r, const davit_json_event *key)
 {
     davit_json_event event;
@@ -272,7 +355,11 @@ static int32_t read_model_member(Reading *r, const davit_json_event *key)
     if (davit_json_is(key, "dropout"))
         return read_nothing(r, "model.dropout");
     if (davit_json_is(key, "continuing_subword_prefix"))
-        return read_nothing(r, "model.continuing_subword_prefix");
+        return read_prefix(r);
+    if (davit_json_is(key, "unk_id"))
+        return read_unk_id(r);
+    if (davit_json_is(key, "max_input_chars_per_word"))
+        return read_max_chars(r);
     if (davit_json_is(key, "end_of_word_suffix"))
         return read_nothing(r, "model.end_of_word_suffix");
     status = next(r, &event);
@@ -301,7 +388,7 @@ static int32_t read_model(Reading *r)
         davit_json_close(r->reader);
         r->reader = outer;
     }
-    return status;
+    return status == DAVIT_OK ? settle_kind(r) : status;
 }
 
 /* ---- added tokens ---- */

@@ -66,11 +66,12 @@ static size_t id_len(const DavitTokenizer *t, int32_t id)
     size_t len = 0;
     const char *text = davit_tokenizer_text(t, id, &len);
 
-    if (!text || (t->bpe.unk >= 0 && id == t->bpe.unk))
+    if (!text || (t->unk >= 0 && id == t->unk))
         return SIZE_MAX;
     if (t->bpe.byte_level)
         return (size_t)g_utf8_strlen(text, (gssize)len);
-    if (t->bpe.byte_fallback && len == 6 && memcmp(text, "<0x", 3) == 0)
+    if ((t->bpe.byte_fallback || t->unigram.byte_fallback) && len == 6 &&
+        memcmp(text, "<0x", 3) == 0)
         return 1;
     return len;
 }

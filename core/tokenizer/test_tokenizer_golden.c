@@ -12,6 +12,8 @@ static const char *const names[] = {
     "added",     "spm_legacy",  "spm_gemma",   "spm_first", "spm_always",
     "spm_never", "spm_unk",     "spm_fuse",    "kimi",      "bailing",
     "seed_coder", "deepseek_coder", "deepseek_llm", "bloom", "viking", "falcon",
+    "unigram_t5", "unigram_blanks", "unigram_albert", "unigram_bytes", "bert_uncased",
+    "bert_cased", "bert_plain", "bert_forms",
 };
 
 static void test_family(const void *data)

@@ -10,6 +10,8 @@ void davit_tokenizer_free(DavitTokenizer *t)
     if (!t)
         return;
     davit_bpe_clear(&t->bpe);
+    davit_unigram_clear(&t->unigram);
+    davit_wordpiece_clear(&t->wordpiece);
     davit_vocab_free(t->vocab);
     davit_normalizer_free(t->normalizer);
     davit_post_clear(&t->post);
@@ -79,6 +81,17 @@ const int32_t *davit_tokenizer_suffix(const DavitTokenizer *tokenizer, size_t *o
     return tokenizer->post.suffix.ids;
 }
 
+static const char *model_name(const DavitTokenizer *t)
+{
+    if (t->model == DAVIT_MODEL_WORDPIECE)
+        return "WordPiece";
+    if (t->model == DAVIT_MODEL_UNIGRAM)
+        return t->unigram.byte_fallback ? "Unigram, byte fallback" : "Unigram";
+    if (t->bpe.byte_level)
+        return "BPE, byte level";
+    return t->bpe.byte_fallback ? "BPE, byte fallback" : "BPE";
+}
+
 void davit_tokenizer_facts(const DavitTokenizer *tokenizer, DavitTokenizerFacts *out)
 {
     *out = (DavitTokenizerFacts){
@@ -87,9 +100,7 @@ void davit_tokenizer_facts(const DavitTokenizer *tokenizer, DavitTokenizerFacts 
         .plugin = tokenizer->plugin,
         .shape = tokenizer->canonical,
         .why = tokenizer->why,
-        .model = tokenizer->bpe.byte_level      ? "BPE, byte level"
-                 : tokenizer->bpe.byte_fallback ? "BPE, byte fallback"
-                                                : "BPE",
+        .model = model_name(tokenizer),
     };
 }
 

@@ -4,6 +4,7 @@
 #ifndef DAVIT_TOKENIZER_TOKENIZER_PRIVATE_H
 #define DAVIT_TOKENIZER_TOKENIZER_PRIVATE_H
 
+#include "base/json.h"
 #include "tokenizer/added.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/decode.h"
@@ -11,7 +12,15 @@
 #include "tokenizer/post.h"
 #include "tokenizer/shape.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/vocab.h"
+#include "tokenizer/wordpiece.h"
+
+typedef enum DavitModelKind {
+    DAVIT_MODEL_BPE,
+    DAVIT_MODEL_UNIGRAM,
+    DAVIT_MODEL_WORDPIECE,
+} DavitModelKind;
 
 /* When the Metaspace stage puts its mark in front. */
 typedef enum DavitMetaScheme {
@@ -35,7 +44,11 @@ typedef struct DavitPretok {
 
 struct DavitTokenizer {
     DavitVocab *vocab;
+    DavitModelKind model; /* which of the three below is filled */
     DavitBpe bpe;
+    DavitUnigram unigram;
+    DavitWordPiece wordpiece;
+    int32_t unk; /* id of the model's unknown token; -1 = none */
     DavitNormalizer *normalizer;
     DavitPretok pretok;
     bool front_space; /* a space goes in front of every text that is not empty */
@@ -59,6 +72,10 @@ typedef struct DavitPendingMerge {
     char text[DAVIT_MERGE_TEXT]; /* both halves, end to end */
 } DavitPendingMerge;
 
+/* Pieces that are not like others. */
+#define DAVIT_SCORE_SKIP  1u /* never found in a text */
+#define DAVIT_SCORE_APART 2u /* its score is not among those the unknown's follows from */
+
 /* Parts of a tokenizer as its source gives them. */
 typedef struct DavitTokParts {
     const char *subject; /* (borrowed) file name for records */
@@ -71,6 +88,14 @@ typedef struct DavitTokParts {
     size_t n_pushed, n_settled; /* of all merges that were ever pending */
     GArray *added;     /* DavitAdded with declared ids, texts owned */
     char *unk;         /* owned; NULL = no unknown token */
+    DavitModelKind model;
+    GArray *scores;    /* double by id, owned; Unigram */
+    GArray *types;     /* uint8_t by id, DAVIT_SCORE_, or shorter; Unigram */
+    int64_t unk_id;    /* Unigram; -1 = none */
+    bool sentencepiece; /* Unigram: sentencepiece's arithmetic */
+    char *inside;      /* owned; WordPiece: prefix of tokens inside a word */
+    uint64_t max_chars; /* WordPiece: of one word */
+    DavitNormalizer *own_normalizer; /* owned; NULL = as `normalizer` says */
     bool byte_fallback, fuse_unk, ignore_merges;
     bool front_space;  /* a space goes in front of every text that is not empty */
     bool ids_declared; /* added tokens have the ids that they declare, whatever their text */
@@ -115,6 +140,17 @@ char *davit_tok_hash_ranks(const DavitTokParts *parts, size_t end);
 int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
                           const char *member, const char *expected, const char *found,
                           const char *message);
+
+/* The list of a Unigram `vocab`, behind its bracket: [text, score] pairs in the order of ids.
+ */
+int32_t davit_tok_read_scored(DavitTokParts *parts, DavitJsonReader *reader,
+                              DavitReport *report);
+
+/* Fill t->unigram or t->wordpiece from @parts, whose vocab @t has taken. */
+int32_t davit_tok_build_unigram(DavitTokenizer *t, const DavitTokParts *parts,
+                                DavitReport *report);
+int32_t davit_tok_build_wordpiece(DavitTokenizer *t, const DavitTokParts *parts,
+                                  DavitReport *report);
 
 /* Ids of @left, @right and their joined text, rank = parts->merges->len. CORRUPT with a
  * record if one of the three is not in the vocabulary; which may be told by a later call,

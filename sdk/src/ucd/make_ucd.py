@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes ucd_tables.c (class bits) and core/base/unicode_tables.c (NFC, lower case).
+"""Writes ucd_tables.c (class bits), core/base/unicode_tables.c (normal forms, lower case) and
+core/base/text_flags.c (grapheme clusters, what BERT's normaliser drops).
 
 The data source is the oracle itself: the PyPI package `tokenizers` (0.23.x), whose regex
 engine, normalisers and pre-tokenizers are asked about every Unicode scalar value. So the
 tables hold what Hugging Face does, not what a standard says: classes are Unicode 16 (onig),
-NFC is Unicode 9, numbers of the Digits stage and words are those of its Rust crates.
+normal forms are Unicode 9, numbers of the Digits stage, words and clusters are those of its
+Rust crates.
 
-Run from the root of the tree:  python3 sdk/src/ucd/make_ucd.py
+Run from the root of the tree:  python3 sdk/src/ucd/make_ucd.py [classes] [text] [flags]
 """
+import base64
 import hashlib
+import json
+import struct
+import sys
 import unicodedata
 
 import tokenizers
@@ -149,6 +155,23 @@ def combining_classes():
     return ccc
 
 
+def compat_facts(decomp):
+    """Full decompositions of NFKD that NFD does not have, and what NFKC changes alone."""
+    plain = [c for c in SCALARS if c != 10]
+    down = norm_each(normalizers.NFKD(), [chr(c) for c in plain])
+    up = norm_each(normalizers.NFKC(), [chr(c) for c in plain])
+    compat, changed = {}, set()
+    for c, d, u in zip(plain, down, up):
+        if 0xAC00 <= c < 0xD7A4:
+            continue
+        d = [ord(x) for x in d]
+        if d != decomp.get(c, [c]):
+            compat[c] = d
+        if u != chr(c):
+            changed.add(c)
+    return compat, changed
+
+
 def nfc_facts():
     nfd, nfc = normalizers.NFD(), normalizers.NFC()
     hangul = range(0xAC00, 0xD7A4)
@@ -181,32 +204,41 @@ def lower_facts():
 
 def write_text_tables():
     ccc, decomp, pairs, busy = nfc_facts()
+    compat, changed = compat_facts(decomp)
     lower = lower_facts()
-    pool, offsets = [], {}
-    for c, d in sorted(decomp.items()):
-        offsets[c] = len(pool)
-        pool.extend(d)
+    pool, offsets, compat_offsets = [], {}, {}
+    for table, offs in ((decomp, offsets), (compat, compat_offsets)):
+        for c, d in sorted(table.items()):
+            offs[c] = len(pool)
+            pool.extend(d)
     assert len(pool) < 65536
+    kbusy = (busy | changed) - {c for c in busy if c in compat and compat[c] == [c]}
     def rec(c):
         n = len(decomp.get(c, ()))
-        return (offsets.get(c, 0), ccc.get(c, 0), n, int(c in busy))
-    recs, number = [(0, 0, 0, 0)], {(0, 0, 0, 0): 0}
-    for c in sorted(set(ccc) | set(decomp) | busy):
+        if c in compat:
+            k = (compat_offsets[c], len(compat[c]))
+        else:
+            k = (offsets.get(c, 0), n)
+        return (offsets.get(c, 0), k[0], ccc.get(c, 0), n, k[1],
+                int(c in busy) | (2 if c in kbusy else 0))
+    recs = [(0, 0, 0, 0, 0, 0)]
+    number = {recs[0]: 0}
+    for c in sorted(set(ccc) | set(decomp) | set(compat) | busy | kbusy):
         if rec(c) not in number:
             number[rec(c)] = len(recs)
             recs.append(rec(c))
     index, blocks = two_level(lambda c: number[rec(c)])
     flat = [v for b in blocks for v in b]
     facts = (sorted(ccc.items()), sorted(decomp.items()), sorted(pairs.items()),
-             sorted(busy), sorted(lower.items()))
+             sorted(busy), sorted(lower.items()), sorted(compat.items()), sorted(kbusy))
     digest = hashlib.sha256(repr(facts).encode()).hexdigest()
     with open("core/base/unicode_tables.c", "w") as f:
-        f.write(head("NFC as Hugging Face has it (Unicode 9 data) and lower case.",
+        f.write(head("Normal forms as Hugging Face has them (Unicode 9) and lower case.",
                      '"unicode_tables.h"', digest))
         f.write(array("davit_nfc_index", "uint16_t", index))
         f.write("\n" + array("davit_nfc_blocks", "uint16_t", flat))
         f.write("\n" + array("davit_nfc_records", "DavitNfcRecord",
-                             ["{%d, %d, %d, %d}" % r for r in recs], 6))
+                             ["{%d, %d, %d, %d, %d, %d}" % r for r in recs], 6))
         f.write("\n" + array("davit_nfc_pool", "uint32_t", [f"0x{v:x}" for v in pool], 12))
         f.write("\n" + array("davit_nfc_pairs", "DavitNfcPair",
                              ["{0x%x, 0x%x, 0x%x}" % (a, b, c)
@@ -218,5 +250,118 @@ def write_text_tables():
         f.write(f"\nconst uint32_t davit_lower_n = {len(lower)};\n")
 
 
-write_classes()
-write_text_tables()
+# ---- grapheme clusters, through the Precompiled normaliser ----
+
+def charsmap(rules):
+    """A precompiled_charsmap of SentencePiece: a double array in which each node has a block
+    of 256 units of its own, then the texts."""
+    texts, trie = b"", {}
+    for key, value in rules.items():
+        node = trie
+        for byte in key.encode():
+            node = node.setdefault(byte, {})
+        node[None] = len(texts)
+        texts += value.encode() + b"\0"
+    units, todo = [0] * 256, [(0, 0, trie)]
+    while todo:
+        at, label, node = todo.pop()
+        base = len(units)
+        units += [0] * 256
+        offset = at ^ base
+        assert offset < 1 << 21
+        units[at] = offset << 10 | (None in node) << 8 | label
+        if None in node:
+            units[base] = node[None] | 1 << 31
+        todo += [(base ^ b, b, child) for b, child in node.items() if b is not None]
+    return struct.pack("<I", 4 * len(units)) + b"".join(struct.pack("<I", u) for u in units) + texts
+
+
+def precompiled(rules):
+    blob = base64.b64encode(charsmap(rules)).decode()
+    tok = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tree = json.loads(tok.to_str())
+    tree["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": blob}
+    return tokenizers.Tokenizer.from_str(json.dumps(tree)).normalizer
+
+
+def asked(rules, make, chars):
+    """Characters after whose text the last rule fires. U+000A stands alone, it separates."""
+    norm = precompiled(rules)
+    chars = [c for c in chars if c not in (10, 13)]
+    got = norm_each(norm, [make(chr(c)) for c in chars])
+    return {c for c, text in zip(chars, got) if text.endswith("!")}
+
+
+def cluster_facts():
+    """The cluster of a cluster rule is shorter than 6 bytes, and each of the strings asked
+    about ends in one if there is a boundary before it: y + U+0301 for a boundary before y."""
+    acute = "\u0301"
+    every = [c for c in SCALARS if c != 10]
+
+    def no_break(before, y, chars=every):
+        chars = [c for c in chars if c not in (10, 13)]
+        return set(chars) - asked({y + acute: "!"}, lambda c: before(c) + y + acute, chars)
+
+    # "a" + c as one cluster becomes x alone
+    norm = precompiled({"a": "x"})
+    got = norm_each(norm, ["a" + chr(c) for c in every if c != 13])
+    joins = {c for c, t in zip([c for c in every if c != 13], got) if t == "x"}
+    out = {"CONTROL": asked({acute * 2: "!"}, lambda c: c + acute * 2, every) - joins,
+           "PREPEND": no_break(lambda c: c, "a")}
+    out["CONTROL"] |= {10, 13}
+    before_lv = no_break(lambda c: c, "\uac00") - out["PREPEND"]
+    before_v = no_break(lambda c: c, "\u1161") - out["PREPEND"]
+    before_t = no_break(lambda c: c, "\u11a8") - out["PREPEND"]
+    syllables = set(range(0xAC00, 0xD7A4))
+    out["L"] = before_lv
+    out["V"] = (before_v & before_t) - syllables
+    out["T"] = (before_t - before_v) - syllables
+    out["PICT"] = no_break(lambda c: c + "\u200d", "\u00a9")
+    out["CONSONANT"] = no_break(lambda c: c + "\u094d", "\u0915") - out["PREPEND"]
+    out["LINKER"] = no_break(lambda c: "\u0915" + c, "\u0915", joins)
+    out["INCB_EXTEND"] = no_break(lambda c: "\u0915" + c + "\u094d", "\u0915", joins)
+    out["ZWJ"] = {0x200D}
+    out["EXTEND"] = no_break(lambda c: "\u00a9" + c + "\u200d", "\u00a9", joins) - {0x200D}
+    out["SPACING"] = joins - out["EXTEND"] - {0x200D}
+    return out
+
+
+def dropped(norm):
+    """Characters that vanish between two letters. The bar separates."""
+    chars = [c for c in SCALARS if c != ord("|")]
+    got = norm.normalize_str("|".join("a" + chr(c) + "b" for c in chars)).split("|")
+    assert len(got) == len(chars)
+    return {c for c, text in zip(chars, got) if text == "ab"}
+
+
+FLAGS = ["CONTROL", "PREPEND", "EXTEND", "SPACING", "ZWJ", "L", "V", "T", "PICT", "CONSONANT",
+         "LINKER", "INCB_EXTEND", "MARK", "BERT_DROP", "BERT_ACCENT"]
+
+
+def write_flags():
+    facts = cluster_facts()
+    bert = normalizers.BertNormalizer
+    facts["MARK"] = dropped(normalizers.StripAccents())
+    facts["BERT_DROP"] = dropped(bert(True, False, False, False))
+    # what the NFD inside changes never meets the test
+    facts["BERT_ACCENT"] = dropped(bert(False, False, True, False))
+    bits = dict.fromkeys(SCALARS, 0)
+    for i, name in enumerate(FLAGS):
+        print(name, len(facts[name]))
+        for c in facts[name]:
+            bits[c] |= 1 << i
+    combos = sorted(set(bits.values()) | {0})
+    combo = {v: i for i, v in enumerate(combos)}
+    index, blocks = two_level(lambda c: combo[bits.get(c, 0)])
+    digest = hashlib.sha256(repr(sorted(bits.items())).encode()).hexdigest()
+    with open("core/base/text_flags.c", "w") as f:
+        f.write(head("Clusters and marks of every code point, two levels: block of 128, then "
+                     "set number.", '"text_flags.h"', digest))
+        f.write(array("davit_text_sets", "uint16_t", [f"0x{v:x}u" for v in combos], 8))
+        f.write("\n" + array("davit_text_index", "uint16_t", index, 16))
+        f.write("\n" + array("davit_text_blocks", "uint8_t", [v for b in blocks for v in b], 24))
+
+
+WRITERS = {"classes": write_classes, "text": write_text_tables, "flags": write_flags}
+for wanted in sys.argv[1:] or WRITERS:
+    WRITERS[wanted]()

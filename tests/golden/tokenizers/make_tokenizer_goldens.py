@@ -12,7 +12,9 @@ sha256 of the ids and texts of random strings that the test makes again from the
   python3 make_tokenizer_goldens.py --only FAMILY...    these
   python3 make_tokenizer_goldens.py --dump FAMILY       the random lines, to find a difference
 
-Needs the PyPI package tokenizers 0.23; its version is in the output.
+  python3 make_tokenizer_goldens.py --count N --to FOLDER [--only FAMILY...]   more strings
+
+Needs the PyPI packages tokenizers 0.23, whose version is in the output, and sentencepiece.
 """
 import hashlib
 import json
@@ -25,7 +27,11 @@ from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normaliz
                         pre_tokenizers, processors, trainers)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = HERE
 START, COUNT = 20260, 4000
+
+sys.path.insert(0, HERE)
+import encoder_families  # noqa: E402
 
 CORPUS = """The quick brown fox jumps over the lazy dog. It's what we've said: they'll say it, I'd say so.
 The capital of France is Paris, and the capital of Japan is Tokyo. In 1999 there were 12345 of them.
@@ -73,7 +79,11 @@ class Random:
         return (x >> 11) % n
 
 
-def random_text(rnd, specials):
+def alphabet_of(name):
+    return ALPHABET + (encoder_families.WIDE if name.startswith(("unigram", "bert")) else [])
+
+
+def random_text(rnd, specials, alphabet=ALPHABET):
     out = []
     for _ in range(1 + rnd.below(24)):
         pick = rnd.below(40)
@@ -81,7 +91,7 @@ def random_text(rnd, specials):
             out.append(specials[rnd.below(len(specials))])
             continue
         times = 1 + (rnd.below(6) if rnd.below(8) == 0 else 0)
-        out.append(chr(ALPHABET[rnd.below(len(ALPHABET))]) * times)
+        out.append(chr(alphabet[rnd.below(len(alphabet))]) * times)
     return "".join(out)
 
 
@@ -273,6 +283,7 @@ def families():
     yield "spm_never", spm(None, pre_tokenizers.Metaspace("▁", "never", True), False)
     yield "spm_unk", spm(legacy, None, True, byte_fallback=False, fuse_unk=False)
     yield "spm_fuse", spm(legacy, None, True, byte_fallback=False, fuse_unk=True)
+    yield from encoder_families.families(CORPUS, special)
 
 
 # ---- goldens ----
@@ -285,7 +296,7 @@ def random_lines(tok, name, specials):
     rnd = Random(START)
     n_ids = tok.get_vocab_size() + 3
     for _ in range(COUNT):
-        text = random_text(rnd, specials)
+        text = random_text(rnd, specials, alphabet_of(name))
         plain_ids = tok.encode(text, add_special_tokens=False).ids
         with_ids = tok.encode(text).ids
         noise = [rnd.below(n_ids) for _ in range(rnd.below(9))]
@@ -298,7 +309,7 @@ def random_lines(tok, name, specials):
 def golden(tok, name, cases):
     specials = [a.content for _, a in sorted(tok.get_added_tokens_decoder().items())][:8]
     out = {"versions": {"tokenizers": tokenizers.__version__}, "start": START, "count": COUNT,
-           "alphabet": ALPHABET, "specials": specials, "n_ids": tok.get_vocab_size() + 3,
+           "alphabet": alphabet_of(name), "specials": specials, "n_ids": tok.get_vocab_size() + 3,
            "cases": []}
     for text in cases:
         ids = tok.encode(text).ids
@@ -316,7 +327,7 @@ def golden(tok, name, cases):
 
 
 def write(name, value, indent=None):
-    with open(os.path.join(HERE, name), "w", encoding="utf-8") as f:
+    with open(os.path.join(OUT, name), "w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=False, separators=(",", ":"), indent=indent)
         f.write("\n")
 
@@ -330,6 +341,10 @@ def main():
                 out[name] = golden(Tokenizer.from_file(path), name, TEXTS)
         write("real.golden.json", out)
         return
+    if sys.argv[1:2] == ["--count"] and sys.argv[3:4] == ["--to"]:
+        global COUNT, OUT
+        COUNT, OUT = int(sys.argv[2]), sys.argv[4]
+        del sys.argv[1:5]
     only = sys.argv[2:] if sys.argv[1:2] == ["--only"] else []
     for name, tok in families():
         if only and name not in only:
