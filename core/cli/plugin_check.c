@@ -10,6 +10,12 @@
 static const DavitFlag flags[] = {
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},
+    {"sample", 0, DAVIT_FLAG_LIST, "FILE",
+     "a file of the plugin's format, or a config.json of its architecture, to cut and change",
+     NULL, NULL, false},
+    {"seed", 0, DAVIT_FLAG_COUNT, "N", "start of the random inputs", NULL, "1", false},
+    {"repeat", 0, DAVIT_FLAG_COUNT, "N", "N times as many random inputs, 1 to 1000", NULL, "1",
+     false},
     {0},
 };
 static const char *const examples[] = {
@@ -34,7 +40,7 @@ static int show(DavitCall *call, const GPtrArray *results)
                                                davit_show_records(r->records)));
         if (call->json)
             continue;
-        printf("%-4s  %-16s  %s\n", result_word(r), r->test, r->what);
+        printf("%-4s  %-17s  %s\n", result_word(r), r->test, r->what);
         davit_show_print(r->records);
     }
     if (!call->json)
@@ -47,16 +53,35 @@ static int show(DavitCall *call, const GPtrArray *results)
 static int refused(DavitCall *call, const DavitPluginFile *f)
 {
     if (!call->json) {
-        printf("FAIL  gates             refused before any code of it runs\n");
+        printf("FAIL  gates              refused before any code of it runs\n");
         davit_show_print(f->records);
     }
     davit_report_append(call->report, f->records);
     return DAVIT_EXIT_REFUSED;
 }
 
+static int read_options(DavitCall *call, const char *const *samples, DavitCheckOptions *options)
+{
+    const uint64_t repeat = davit_call_count(call, "repeat");
+    if (repeat < 1 || repeat > 1000)
+        return davit_call_usage(call, "--repeat", "is a number from 1 to 1000", NULL);
+    *options = (DavitCheckOptions){.seed = davit_call_count(call, "seed"),
+                                   .repeat = (unsigned)repeat,
+                                   .samples = samples};
+    for (size_t i = 0; samples && samples[i]; i++)
+        if (!g_file_test(samples[i], G_FILE_TEST_IS_REGULAR))
+            return davit_call_usage(call, "--sample", "names no file that can be read", NULL);
+    return DAVIT_EXIT_OK;
+}
+
 static int check(DavitCall *call)
 {
     const char *word = call->args[0];
+    DavitCheckOptions options = {0};
+    g_autofree const char **samples = davit_call_list(call, "sample");
+    const int wrong = read_options(call, samples, &options);
+    if (wrong)
+        return wrong;
     json_object_set_new(call->doc, "tests", json_array());
     g_autoptr(DavitRegistry) registry =
         davit_show_registry(call, davit_show_is_path(word) ? word : NULL);
@@ -68,7 +93,7 @@ static int check(DavitCall *call)
     json_object_set_new(call->doc, "file", davit_show_file(f, true));
     if (!f->bundle_id || (f->state == DAVIT_STATE_REFUSED && !f->probe))
         return refused(call, f);
-    g_autoptr(GPtrArray) results = davit_check_file(registry, f, call->report);
+    g_autoptr(GPtrArray) results = davit_check_file(registry, f, &options, call->report);
     return results ? show(call, results) : davit_call_exit(call);
 }
 

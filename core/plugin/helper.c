@@ -151,8 +151,9 @@ static int32_t report_outcome(const DavitPluginFile *file, const json_t *probe,
             signal_name((int)json_integer_value(json_object_get(probe, "signal"))), stage,
             strcmp(stage, "dlopen") == 0 ? " (constructor)" : "");
     else if (strcmp(outcome, "timeout") == 0)
-        found = davit_report_text(report, "no end of %s after %u s", stage,
-                                  file->load->registry->step_s);
+        found = davit_report_text(
+            report, "no end of %s after %d s", stage,
+            (int)json_integer_value(json_object_get(probe, "step_s")));
     else if (strcmp(outcome, "exited-early") == 0)
         found = davit_report_text(
             report, "exit status %d during %s",
@@ -280,11 +281,11 @@ static json_t *make_probe(const DavitHelperRun *run, json_t *doc, const json_t *
     const char *outcome = judge(run, doc);
     const bool again = strcmp(text_of(before, "outcome"), outcome) == 0;
     json_t *probe = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:f, s:s}", "outcome", outcome, "stage",
+        "{s:s, s:s, s:s, s:I, s:I, s:f, s:i, s:s}", "outcome", outcome, "stage",
         run->what ? run->what : "start of the helper", "who", run->who ? run->who : "",
         "time", (json_int_t)(g_get_real_time() / G_USEC_PER_SEC), "count",
         again ? json_integer_value(json_object_get(before, "count")) + 1 : (json_int_t)1,
-        "ms", run->t_ms, "output", output);
+        "ms", run->t_ms, "step_s", (int)run->step_s, "output", output);
 
     if (!run->lost && WIFSIGNALED(run->status))
         json_object_set_new(probe, "signal", json_integer(WTERMSIG(run->status)));
@@ -355,18 +356,21 @@ int32_t davit_helper_probe_again(DavitPluginFile *file, DavitReport *report)
     return status;
 }
 
-void davit_helper_test(DavitPluginFile *file, size_t index, DavitReport *report,
+void davit_helper_test(DavitPluginFile *file, const char *const *words, DavitReport *report,
                        bool *out_skipped)
 {
-    g_autofree char *number = g_strdup_printf("%zu", index);
-    char *const argv[] = {file->load->registry->helper, file->load->real,
-                          file->load->is_builtin ? (char[]){"own"} : (char[]){"foreign"},
-                          number, NULL};
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(GStrv) argv = NULL;
     DavitHelperRun run;
     json_t *doc, *probe;
     int error;
 
-    error = davit_helper_spawn(argv, file->load->registry->step_s, &run);
+    g_strv_builder_add_many(builder, file->load->registry->helper, file->load->real,
+                            file->load->is_builtin ? "own" : "foreign", NULL);
+    g_strv_builder_addv(builder, (const char **)(uintptr_t)words);
+    argv = g_strv_builder_end(builder);
+    error = davit_helper_spawn(
+        argv, MAX(file->load->registry->step_s, DAVIT_HELPER_TEST_S), &run);
     if (error) {
         davit_report_add(report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
                                                  .status = DAVIT_E_IO,

@@ -22,6 +22,7 @@
 #include "plugin/registry_private.h"
 
 #define DAVIT_HELPER_STEP_S 5    /* wall-clock seconds for one step */
+#define DAVIT_HELPER_TEST_S 20   /* the same for one of a test, which says "again" meanwhile */
 #define DAVIT_HELPER_OUTPUT 4096 /* bytes of the plugin's own output that are kept */
 
 /* Called once per file, after gates 1 to 4 and before it is loaded into this process.
@@ -39,13 +40,19 @@ void davit_helper_recall(DavitPluginFile *file);
  * beside it, or below the directory of libdavit. NULL = there is none. */
 char *davit_helper_find(const char *builtin_dir);
 
-/* Run test @index of check.h on @file in a helper; what is wrong goes to @report. */
-void davit_helper_test(DavitPluginFile *file, size_t index, DavitReport *report,
+/* Run a test of check.h on @file in a helper; what is wrong goes to @report. @words: what the
+ * helper's command line says behind the file, NULL-terminated. */
+void davit_helper_test(DavitPluginFile *file, const char *const *words, DavitReport *report,
                        bool *out_skipped);
 
-/* In the child: look at @path, load it, use its components, write to @fd. @test: NULL, or the
- * number of a test to run instead. Returns: the program's exit status, 0 also for a refusal.
- */
-int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *test);
+/* Runs the test that @words ask for on the loaded @file. Findings of severity error fail it;
+ * *out_skipped: there was nothing to look at. */
+typedef void (*DavitHelperTestFn)(const char *const *words, DavitPluginFile *file,
+                                  DavitReport *report, bool *out_skipped);
+
+/* In the child: look at @path, load it, use its components, write to @fd. @words: NULL, or what
+ * @test is to do instead. Returns: the program's exit status, 0 also for a refusal. */
+int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *const *words,
+                       DavitHelperTestFn test);
 
 #endif

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/check.h"
 #include "plugin/helper.h"
 #include "plugin/load.h"
 #include "plugin/running.h"
@@ -19,6 +18,7 @@ static struct {
         double t_ms;
     } steps[N_STEPS];
     size_t n_steps;
+    bool is_test; /* its steps are many and not timed */
 } child;
 
 /* One write a line: what stands on the pipe after a crash is whole lines. */
@@ -66,7 +66,8 @@ static void on_step(const char *who, const char *what)
     line = g_strdup_printf("=%s %s", what, who ? who : "");
     g_strdelimit(line, "\n", ' ');
     say_line(line);
-    child.what = what;
+    if (!child.is_test)
+        child.what = what;
     child.start = g_get_monotonic_time();
 }
 
@@ -155,17 +156,19 @@ static void say_report(int32_t status, const DavitReport *records, size_t first,
 }
 
 /* Returns: the status that the test ends with. */
-static int32_t run_test(const char *test, DavitPluginFile *file, DavitReport *kept,
-                        bool *out_skipped)
+static int32_t run_test(DavitHelperTestFn test, const char *const *words,
+                        DavitPluginFile *file, DavitReport *kept, bool *out_skipped)
 {
     g_autoptr(DavitReport) said = davit_report_new();
 
-    davit_check_run((size_t)g_ascii_strtoull(test, NULL, 10), file, said, out_skipped);
+    child.is_test = true;
+    test(words, file, said, out_skipped);
     davit_report_append(kept, said);
     return davit_report_failed(said) ? DAVIT_E_UNSUPPORTED : DAVIT_OK;
 }
 
-int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *test)
+int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *const *words,
+                       DavitHelperTestFn test)
 {
     DavitRegistry *registry = davit_registry_single(path, is_builtin);
     DavitPluginFile *file = g_ptr_array_index(davit_registry_files(registry), 0);
@@ -180,9 +183,9 @@ int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *te
         status = davit_load_file(file);
     else
         first = 0; /* it changed since the parent looked: all of them */
-    if (status == DAVIT_OK && test) {
+    if (status == DAVIT_OK && words) {
         first = 0; /* what loading warned of is the business of one test alone */
-        status = run_test(test, file, kept, &skipped);
+        status = run_test(test, words, file, kept, &skipped);
     } else {
         if (status == DAVIT_OK)
             use_components(file);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program davit-probe: looks at one plugin in a process of its own (helper.h). Started by
  * davit only:
- *   davit-probe FILE own|foreign [TEST]
+ *   davit-probe FILE own|foreign [TEST SEED REPEAT [SAMPLE...]]
  */
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "check/suite.h"
 #include "plugin/helper.h"
 
 #define RESULT_FD 3
@@ -44,5 +45,6 @@ int main(int argc, char **argv)
     if (chdir("/") != 0)
         return 2;
     /* no destructors of the plugin */
-    _exit(davit_helper_serve(RESULT_FD, argv[1], is_own, argc > 3 ? argv[3] : NULL));
+    _exit(davit_helper_serve(RESULT_FD, argv[1], is_own,
+                             argc > 3 ? (const char *const *)argv + 3 : NULL, check_run));
 }

@@ -126,7 +126,8 @@ static void drain(int *fd, GString *to, size_t max)
     }
 }
 
-/* Last "=WHAT WHO" line among the complete ones of @run->lines. Returns: it is a new one. */
+/* Take the "=WHAT WHO" lines out of @run->lines, from *seen on, and keep the last: a test has
+ * many thousand. *seen moves past complete lines of others. Returns: there was one. */
 static bool note_step(DavitHelperRun *run, size_t *seen)
 {
     bool is_new = false;
@@ -136,15 +137,17 @@ static bool note_step(DavitHelperRun *run, size_t *seen)
         const char *line = run->lines->str + *seen;
         const size_t n = (size_t)(end - line);
 
-        *seen += n + 1;
-        if (n < 1 || line[0] != '=')
+        if (n < 1 || line[0] != '=') {
+            *seen += n + 1;
             continue;
+        }
         g_free(run->what);
         g_free(run->who);
         run->what = g_strndup(line + 1, strcspn(line + 1, " \n"));
         run->who = g_strndup(line + 1 + strlen(run->what),
                              n - 1 - strlen(run->what));
         g_strstrip(run->who);
+        g_string_erase(run->lines, (gssize)*seen, (gssize)(n + 1));
         is_new = true;
     }
     return is_new;
@@ -196,7 +199,8 @@ int davit_helper_spawn(char *const *argv, unsigned step_s, DavitHelperRun *run)
     pid_t pid;
     int error;
 
-    *run = (DavitHelperRun){.lines = g_string_new(NULL), .output = g_string_new(NULL)};
+    *run = (DavitHelperRun){
+        .lines = g_string_new(NULL), .output = g_string_new(NULL), .step_s = step_s};
     if (!open_pipes(&p))
         return errno;
     error = start_child(argv, &p, &pid);

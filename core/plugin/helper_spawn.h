@@ -9,13 +9,14 @@
 #include <glib.h>
 
 typedef struct DavitHelperRun {
-    GString *lines;  /* complete lines of the result pipe */
+    GString *lines;  /* of the result pipe, without those of steps */
     GString *output; /* what the plugin printed, cut */
     char *what;      /* last step */
     char *who;       /* whose step it was; "" = the file's */
     int status;      /* of waitpid */
     bool timed_out;  /* killed by us */
     bool lost;       /* the status is not known */
+    unsigned step_s; /* seconds that a step was given */
     double t_ms;
 } DavitHelperRun;
 

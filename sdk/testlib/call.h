@@ -42,4 +42,10 @@ void *test_call_memory(test_call *c, uint64_t n_bytes, uint64_t shift);
 int test_call_guards_hold(const test_call *c);
 void test_call_free(test_call *c);
 
+/* What davit_test_kernels does with one entry. */
+void test_entry_values(davit_test *t, const davit_kernel_entry *entry, uint64_t rounds,
+                       double tol, double floor);
+/* 1 if this library can make calls of @op. */
+int test_has_cases(const char *op);
+
 #endif

@@ -47,6 +47,25 @@ static const davit_cpu_suite cpu_suite = {.struct_size = DAVIT_END(davit_cpu_sui
 
 /* ---- io over memory ---- */
 
+struct davit_source {
+    const uint8_t *bytes; /* (borrowed) */
+    uint64_t n;
+    const char *name; /* (borrowed) */
+};
+
+davit_source *test_source_new(const char *name, const uint8_t *bytes, uint64_t n)
+{
+    davit_source *src = test_alloc(sizeof *src);
+
+    *src = (davit_source){bytes, n, name};
+    return src;
+}
+
+void test_source_free(davit_source *source)
+{
+    free(source);
+}
+
 static uint64_t io_size(const davit_source *src)
 {
     return src->n;

@@ -146,7 +146,7 @@ static const davit_ref_layout *layout_of(const davit_kernel_entry *entry, uint64
     return NULL;
 }
 
-static void test_entry(davit_test *t, const davit_kernel_entry *entry, uint64_t rounds,
+void test_entry_values(davit_test *t, const davit_kernel_entry *entry, uint64_t rounds,
                        double tol, double floor)
 {
     uint64_t taken = 0, n_layouts = 0;
@@ -155,6 +155,7 @@ static void test_entry(davit_test *t, const davit_kernel_entry *entry, uint64_t 
     while (layout_of(entry, n_layouts))
         n_layouts++;
     for (uint64_t r = 0; r < rounds && n_layouts; r++) {
+        test_round(t);
         memset(c, 0, sizeof *c);
         c->t = t;
         if (!test_expect(t, test_call_fill(c, entry->op, layout_of(entry, r % n_layouts)),
@@ -184,7 +185,7 @@ void davit_test_kernels(davit_test *t, const char *name, uint64_t rounds, double
             continue;
         found += here;
         if (here)
-            test_entry(t, entry, rounds, tol, floor);
+            test_entry_values(t, entry, rounds, tol, floor);
     }
     test_expect(t, found > 0, "no entry '%s' that this CPU can run", name ? name : "(any)");
 }

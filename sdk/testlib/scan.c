@@ -75,6 +75,60 @@ static int continues(const ends_list *a, const ends_list *b, uint64_t from)
            (b->n == 0 || memcmp(a->ends + skip, b->ends, b->n * sizeof *b->ends) == 0);
 }
 
+/* Is @at an end of @list, or the text's beginning? */
+static int is_end(const ends_list *list, uint64_t at)
+{
+    for (uint64_t i = 0; i < list->n; i++)
+        if (place(list->ends[i]) == at)
+            return 1;
+    return at == 0;
+}
+
+/* A cut at @at: an end of the whole text's pieces, and a fresh scan of what follows, which sees
+ * nothing before it, gives the rest of them. */
+static int check_cut(davit_test *t, const davit_tok_shape *shape, const char *text, uint64_t n,
+                     uint64_t at, const ends_list *whole)
+{
+    uint8_t *rest;
+    ends_list fresh;
+    int same;
+
+    if (!test_expect(t, is_end(whole, at), "the cut %llu of '%.*s' lies inside a piece",
+                     (unsigned long long)at, (int)n, text))
+        return 0;
+    if (at == n)
+        return 1;
+    rest = test_exact(text + at, n - at);
+    fresh = scan_all(t, shape, (const char *)rest, n - at, 0, n - at + 1);
+    for (uint64_t i = 0; i < fresh.n; i++)
+        fresh.ends[i] += at;
+    same = continues(whole, &fresh, at);
+    free(fresh.ends);
+    test_exact_free(rest, n - at);
+    return test_expect(t, same,
+                       "a scan begun at the cut %llu of '%.*s' differs from the continued one",
+                       (unsigned long long)at, (int)n, text);
+}
+
+/* Every cut that a thread may be given: from every offset of the text. */
+static void check_cuts(davit_test *t, const davit_tok_shape *shape, const char *text,
+                       uint64_t n, const ends_list *whole)
+{
+    uint64_t done = UINT64_MAX; /* the cut that was looked at last */
+
+    for (uint64_t from = 0; from <= n; from++) {
+        const uint64_t at = shape->cut(text, n, from);
+
+        if (!test_expect(t, at >= from && at <= n, "the cut from %llu of %llu is %llu",
+                         (unsigned long long)from, (unsigned long long)n,
+                         (unsigned long long)at))
+            return;
+        if (at != done && !check_cut(t, shape, text, n, at, whole))
+            return;
+        done = at;
+    }
+}
+
 /* The same ends with any cap, from any end, and from any cut. @text is of exactly @n. */
 static void check_splits(davit_test *t, const davit_tok_shape *shape, const char *text,
                          uint64_t n, const ends_list *whole)
@@ -83,8 +137,8 @@ static void check_splits(davit_test *t, const davit_tok_shape *shape, const char
 
     for (size_t c = 0; c < sizeof caps / sizeof *caps; c++) {
         ends_list parts = scan_all(t, shape, text, n, 0, caps[c]);
-        test_expect(t, continues(whole, &parts, 0), "other ends with %llu per call",
-                    (unsigned long long)caps[c]);
+        test_expect(t, continues(whole, &parts, 0), "'%.*s': other ends with %llu per call",
+                    (int)n, text, (unsigned long long)caps[c]);
         free(parts.ends);
     }
     for (uint64_t i = 0; i < whole->n; i++) {
@@ -92,25 +146,12 @@ static void check_splits(davit_test *t, const davit_tok_shape *shape, const char
         ends_list rest = scan_all(t, shape, text, n, from, n + 1);
 
         test_expect(t, continues(whole, &rest, from),
-                    "other ends when the scan goes on from %llu", (unsigned long long)from);
+                    "'%.*s': other ends when the scan goes on from %llu", (int)n, text,
+                    (unsigned long long)from);
         free(rest.ends);
     }
-    if (!shape->cut)
-        return;
-    for (uint64_t from = 0; from < n;) {
-        const uint64_t at = shape->cut(text, n, from);
-
-        if (!test_expect(t, at >= from && at <= n, "cut leaves the text"))
-            return;
-        ends_list fresh = scan_all(t, shape, text + at, n - at, 0, n + 1);
-        for (uint64_t i = 0; i < fresh.n; i++)
-            fresh.ends[i] += at;
-        test_expect(t, continues(whole, &fresh, at),
-                    "a scan begun at the cut %llu differs from the continued one",
-                    (unsigned long long)at);
-        free(fresh.ends);
-        from = at + 1;
-    }
+    if (shape->cut)
+        check_cuts(t, shape, text, n, whole);
 }
 
 static void check_piece(davit_test *t, const char *text, const char *want, uint64_t from,
@@ -130,15 +171,13 @@ void davit_test_scan(davit_test *t, const davit_tok_shape *shape, const char *te
                      const char *const *pieces)
 {
     const uint64_t n = strlen(text);
-    char *exact = malloc(n ? n : 1); /* no NUL: a read past the end is seen */
+    char *exact;
     ends_list whole;
     uint64_t n_pieces = 0;
 
-    if (!test_expect(t, shape && shape->scan, "the shape has no scan") || !exact) {
-        free(exact);
+    if (!test_expect(t, shape && shape->scan, "the shape has no scan"))
         return;
-    }
-    memcpy(exact, text, n);
+    exact = (char *)test_exact(text, n); /* no NUL: a read past the end is seen */
     while (pieces[n_pieces])
         n_pieces++;
     whole = scan_all(t, shape, exact, n, 0, n + 1);
@@ -148,48 +187,52 @@ void davit_test_scan(davit_test *t, const davit_tok_shape *shape, const char *te
         check_piece(t, text, pieces[i], i ? place(whole.ends[i - 1]) : 0, whole.ends[i]);
     check_splits(t, shape, exact, n, &whole);
     free(whole.ends);
-    free(exact);
+    test_exact_free((uint8_t *)exact, n);
 }
 
-/* One random unit of text; returns its bytes. */
-static uint64_t random_unit(davit_test *t, char *out)
-{
-    static const char *const units[] = {
-        "a",  "B",  "z",    "I'm",        "'s",       "0",        "7",    "42",      " ",
-        "  ", "\n", "\r\n", "\t",         ".",        ",",        "!?",   "--",      "_",
-        "$",  "/",  "é",    "\xcc\x81",   "ß",        "Ж",        "中文", "日",      "ह",
-        "ि",  "٣",  "½",    "\xe2\x80\x83", "\xc2\xa0", "😀",       "👍🏽",   "\xe2\x96\x81", "ﬁ"};
-    const uint64_t pick = davit_test_between(t, 0, sizeof units / sizeof *units + 1);
-    const char *unit;
+#define MAX_BAD_TEXTS 8 /* then a random run ends: the reader has seen enough */
 
-    if (pick >= sizeof units / sizeof *units) { /* any byte: broken UTF-8 */
-        out[0] = (char)davit_test_random(t);
-        return 1;
-    }
-    unit = units[pick];
-    memcpy(out, unit, strlen(unit));
-    return strlen(unit);
+/* A text that nobody knows the pieces of, against itself. */
+static void check_itself(davit_test *t, const davit_tok_shape *shape, const char *text,
+                         uint64_t n)
+{
+    char *exact = (char *)test_exact(text, n);
+    ends_list whole;
+
+    test_round(t);
+    whole = scan_all(t, shape, exact, n, 0, n + 1);
+    check_splits(t, shape, exact, n, &whole);
+    free(whole.ends);
+    test_exact_free((uint8_t *)exact, n);
 }
 
 void davit_test_scan_random(davit_test *t, const davit_tok_shape *shape, uint64_t rounds)
 {
+    const uint64_t failed = t->n_failed;
     char text[512];
 
     if (!test_expect(t, shape && shape->scan, "the shape has no scan"))
         return;
-    for (uint64_t r = 0; r < rounds; r++) {
+    for (uint64_t r = 0; r < rounds && t->n_failed - failed < MAX_BAD_TEXTS; r++) {
         const uint64_t n_units = davit_test_between(t, 1, 40);
         uint64_t n = 0;
-        ends_list whole;
-        char *exact;
 
         for (uint64_t i = 0; i < n_units && n + 16 < sizeof text; i++)
-            n += random_unit(t, text + n);
-        exact = test_alloc(n);
-        memcpy(exact, text, n);
-        whole = scan_all(t, shape, exact, n, 0, n + 1);
-        check_splits(t, shape, exact, n, &whole);
-        free(whole.ends);
-        free(exact);
+            n += test_text_unit(t, text + n);
+        check_itself(t, shape, text, n);
     }
+}
+
+void davit_test_scan_classes(davit_test *t, const davit_tok_shape *shape)
+{
+    const uint64_t failed = t->n_failed;
+    char text[128];
+    uint64_t n;
+
+    if (!test_expect(t, shape && shape->scan, "the shape has no scan"))
+        return;
+    for (uint64_t i = 0; (n = test_text_border(i, text, sizeof text)) > 0 &&
+                         t->n_failed - failed < MAX_BAD_TEXTS;
+         i++)
+        check_itself(t, shape, text, n);
 }

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- memory ---- */
 
@@ -39,20 +41,57 @@ char *test_copy(const char *text, uint64_t n)
     return copy;
 }
 
-char *test_format_text(const char *format, ...)
+/* (owned) */
+static char *format_text(const char *format, va_list args)
 {
-    va_list args;
+    va_list again;
     int n;
     char *text;
 
-    va_start(args, format);
-    n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     text = test_alloc((uint64_t)(n < 0 ? 0 : n) + 1);
-    va_start(args, format);
     vsnprintf(text, (size_t)(n < 0 ? 0 : n) + 1, format, args);
+    return text;
+}
+
+char *test_format_text(const char *format, ...)
+{
+    va_list args;
+    char *text;
+
+    va_start(args, format);
+    text = format_text(format, args);
     va_end(args);
     return text;
+}
+
+/* The whole pages that hold @n bytes, at least one, without the one behind. */
+static size_t pages_of(uint64_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (size_t)(n ? (n + page - 1) / page : 1) * page;
+}
+
+uint8_t *test_exact(const void *bytes, uint64_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), body = pages_of(n);
+    uint8_t *base = mmap(NULL, body + page, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    there(base == MAP_FAILED || mprotect(base + body, page, PROT_NONE) ? NULL : base);
+    if (n)
+        memcpy(base + body - n, bytes, n);
+    return base + body - n;
+}
+
+void test_exact_free(uint8_t *copy, uint64_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), body = pages_of(n);
+
+    munmap(copy + n - body, body + page);
 }
 
 /* ---- records ---- */
@@ -151,17 +190,24 @@ int davit_test_check(davit_test *t, int ok, const char *file, int line, const ch
 int test_expect(davit_test *t, int ok, const char *format, ...)
 {
     va_list args;
+    char *text;
 
     t->n_checks++;
     if (ok)
         return ok;
     t->n_failed++;
     va_start(args, format);
-    fputs("test: ", stderr);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, " (DAVIT_TEST_SEED=%llu)\n", (unsigned long long)t->seed);
+    text = format_text(format, args);
     va_end(args);
-    test_print_records(t);
+    if (t->on_fail) {
+        t->on_fail(t->ctx, text);
+    } else {
+        for (char *at = text; *at; at++) /* texts under test go to nobody's terminal raw */
+            *at = (unsigned char)*at < 32 || *at == 127 ? '?' : *at;
+        fprintf(stderr, "test: %s (DAVIT_TEST_SEED=%llu)\n", text, (unsigned long long)t->seed);
+        test_print_records(t);
+    }
+    free(text);
     return ok;
 }
 
@@ -268,14 +314,42 @@ static const davit_component *find_component(davit_test *t, const char *id)
     return NULL;
 }
 
-davit_test *davit_test_plugin_file(const char *path)
+static davit_test *make(const char *path)
 {
     davit_test *t = test_alloc(sizeof *t);
 
     t->path = path;
     t->sink = (davit_sink){DAVIT_END(davit_sink, refuse), t, keep};
+    t->source_new = test_source_new;
+    t->source_free = test_source_free;
+    return t;
+}
+
+davit_test *davit_test_plugin_file(const char *path)
+{
+    davit_test *t = make(path);
+
     start_random(t);
     return t;
+}
+
+davit_test *test_adopt(const davit_component *component, void *self, uint64_t seed)
+{
+    davit_test *t = make(component->id);
+
+    t->component = component;
+    t->self = self;
+    t->created = 1;
+    t->seed = seed;
+    t->state = seed * 2 + 1;
+    return t;
+}
+
+void test_drop(davit_test *t)
+{
+    test_records_clear(&t->records);
+    test_file_clear(&t->file);
+    free(t);
 }
 
 davit_test *davit_test_try(const char *path, const char *id)
@@ -317,9 +391,7 @@ int davit_test_end(davit_test *t)
         t->bundle->quiesce(t->bundle_ctx);
     fprintf(stderr, "%llu checks, %llu failed\n", (unsigned long long)t->n_checks,
             (unsigned long long)t->n_failed);
-    test_records_clear(&t->records);
-    test_file_clear(&t->file);
-    free(t);
+    test_drop(t);
     return code;
 }
 

@@ -7,13 +7,6 @@
 
 #include <davit/help/test.h>
 
-/* The test host's file: all bytes in memory of exactly that size. */
-struct davit_source {
-    const uint8_t *bytes;
-    uint64_t n;
-    const char *name;
-};
-
 typedef struct test_records {
     davit_refusal *list; /* (owned) with their strings */
     uint64_t n;
@@ -31,12 +24,48 @@ struct davit_test {
     uint64_t seed, state; /* of the random numbers: start and now */
     uint64_t n_checks, n_failed;
     davit_test_file file; /* of the last davit_test_format */
+    /* Whoever brings a host of its own (core/check) takes these over. */
+    void (*on_fail)(void *ctx, const char *what); /* a failed check; NULL = stderr */
+    davit_source *(*source_new)(const char *name, const uint8_t *bytes, uint64_t n);
+    void (*source_free)(davit_source *source);
+    void (*on_round)(void *ctx); /* before each input of a long run; NULL = nobody waits */
+    void *ctx;                   /* of both */
 };
+
+/* Another input begins: whoever watches for hangs hears of it. */
+static inline void test_round(const davit_test *t)
+{
+    if (t->on_round)
+        t->on_round(t->ctx);
+}
+
+/* A test over a component and an instance that somebody else made and destroys. No plugin
+ * code runs in either. @seed starts the random numbers. */
+davit_test *test_adopt(const davit_component *component, void *self, uint64_t seed);
+void test_drop(davit_test *t);
 
 /* The host table of the tests. (static) */
 const davit_host *test_host(void);
 void test_records_clear(test_records *records);
 void test_file_clear(davit_test_file *file);
+
+/* A file of the tests' own host: @bytes (borrowed) in memory. */
+davit_source *test_source_new(const char *name, const uint8_t *bytes, uint64_t n);
+void test_source_free(davit_source *source);
+
+/* (owned, test_exact_free) a copy of @n bytes with a page behind it that cannot be touched, so
+ * that a read past the end is a crash even without AddressSanitizer. */
+uint8_t *test_exact(const void *bytes, uint64_t n);
+void test_exact_free(uint8_t *copy, uint64_t n);
+
+/* Probe, open and close once; nothing is compared and nothing kept. */
+void test_format_once(davit_test *t, const char *name, const void *bytes, uint64_t n);
+
+/* One random unit of text, up to 16 bytes; returns its length. text.c. */
+uint64_t test_text_unit(davit_test *t, char *out);
+/* Text @i of a list that walks every border of every class of characters; returns its length,
+ * 0 past the end of the list. @cap >= 64. */
+uint64_t test_text_border(uint64_t i, char *out, uint64_t cap);
 
 /* malloc and friends that end the program instead of giving NULL. @n may be 0. */
 void *test_alloc(uint64_t n); /* zeroed */

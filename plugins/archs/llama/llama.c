@@ -62,8 +62,9 @@ static const davit_arch_iface llama_arch = {
 
 DAVIT_COMPONENT(
     llama, DAVIT_KIND_ARCH, "org.davit.arch.llama",
-    "hf=LlamaForCausalLM|MistralForCausalLM|MinistralForCausalLM|InternLM3ForCausalLM|"
-    "SeedOssForCausalLM|CwmForCausalLM;gguf=llama",
+    "hf=LlamaForCausalLM|LLaMAForCausalLM|MistralForCausalLM|MinistralForCausalLM|"
+    "InternLM3ForCausalLM|SeedOssForCausalLM|CwmForCausalLM|TeleChat3ForCausalLM|"
+    "IQuestCoderForCausalLM|NanbeigeForCausalLM;gguf=llama",
     DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
     .create = davit_arch_create, .destroy = davit_arch_destroy, .iface = &llama_arch);
 DAVIT_PLUGIN("org.davit.arch.llama", "Llama and its aliases", "davit", "0.1.0",

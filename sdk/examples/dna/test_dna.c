@@ -22,6 +22,7 @@ static void test_pieces(davit_test *t)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         davit_test_scan(t, davit_test_shape(t, 0), cases[i].text, cases[i].pieces);
     davit_test_scan_random(t, davit_test_shape(t, 0), 300);
+    davit_test_scan_classes(t, davit_test_shape(t, 0));
 }
 
 /* Every line of golden.txt: a text, a tab, its ids. */

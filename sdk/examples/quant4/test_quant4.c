@@ -169,5 +169,6 @@ int main(int argc, char **argv)
     test_module(t, &w);
     test_program(t, &w);
     test_run(t);
+    davit_test_quant_broken(t, 3000);
     return davit_test_end(t);
 }

@@ -132,10 +132,14 @@ const davit_tok_shape *davit_test_shape(const davit_test *t, uint64_t index);
 #define DAVIT_TEST_DROP "\001"
 void davit_test_scan(davit_test *t, const davit_tok_shape *shape, const char *text,
                      const char *const *pieces);
-/* @rounds random texts (letters, digits, blanks, symbols, other scripts, broken UTF-8): ends
- * ascend and reach the end, any split over calls gives the same ends, and a scan begun at a
- * cut equals the continued one. */
+/* @rounds random texts (letters of every case, contractions, digits, marks, blanks, runs of CR
+ * and LF, symbols, other scripts, emoji, broken UTF-8): ends ascend and reach the end, any split
+ * over calls gives the same ends, and from every offset the cut is an end of a piece where a
+ * scan begun afresh equals the continued one. */
 void davit_test_scan_random(davit_test *t, const davit_tok_shape *shape, uint64_t rounds);
+/* The same on a text for each code point at which a Unicode class of help/ucd.h begins or ends:
+ * several thousand texts. */
+void davit_test_scan_classes(davit_test *t, const davit_tok_shape *shape);
 
 /* ---- quantised layouts ---- */
 
@@ -161,6 +165,12 @@ int32_t davit_test_quant_check(davit_test *t, const davit_test_part *parts, uint
 void davit_test_quant(davit_test *t, const davit_test_part *parts, uint64_t n_parts,
                       const float *expected, double tol);
 
+/* @rounds modules that make no sense: sets of tensors of well-known layouts and of the
+ * capability's suffixes, with random types, shapes, settings and bytes. claim and check must
+ * answer soundly or with a record; what passes check and verify is decoded into memory of
+ * exactly its size. */
+void davit_test_quant_broken(davit_test *t, uint64_t rounds);
+
 /* ---- kernels ---- */
 
 /* Entries whose name is @name (NULL = all that this CPU can run) against the SDK's
@@ -171,6 +181,9 @@ void davit_test_quant(davit_test *t, const davit_test_part *parts, uint64_t n_pa
  * that this CPU lacks and was named, fails the check. */
 void davit_test_kernels(davit_test *t, const char *name, uint64_t rounds, double tol,
                         double floor);
+/* check and size of every entry with @rounds calls whose shapes, counts, layouts or attributes
+ * do not fit; state_size and block_bytes with odd numbers. Nothing is run. */
+void davit_test_kernels_broken(davit_test *t, uint64_t rounds);
 
 /* ---- models and the program ---- */
 
