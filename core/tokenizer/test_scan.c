@@ -40,7 +40,8 @@ static uint64_t o200k(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
     return davit_scan_cased(&rules, t, n, from, ends, cap);
 }
 
-static uint64_t kimi(const char *t, uint64_t n, uint64_t from, uint64_t *ends, uint64_t cap)
+static uint64_t kimi(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                     uint64_t cap)
 {
     static const davit_scan_rules rules = {
         .max_digits = 3, .tail = DAVIT_TAIL_NEWLINES, .contraction = 1, .han = 1};
@@ -63,7 +64,8 @@ static uint64_t coder(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
     return davit_scan_deepseek2(0, t, n, from, ends, cap);
 }
 
-static uint64_t llm(const char *t, uint64_t n, uint64_t from, uint64_t *ends, uint64_t cap)
+static uint64_t llm(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                    uint64_t cap)
 {
     return davit_scan_deepseek2(1, t, n, from, ends, cap);
 }
@@ -78,6 +80,74 @@ static uint64_t viking(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
                        uint64_t cap)
 {
     return davit_scan_bloom(1, t, n, from, ends, cap);
+}
+
+static uint64_t jais2(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    static const davit_scan_rules rules = {
+        .max_digits = 3, .tail = DAVIT_TAIL_NEWLINES, .contraction = 1, .halves = 1};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t exaone_moe(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                           uint64_t cap)
+{
+    static const davit_scan_rules rules = {
+        .max_digits = 1, .tail = DAVIT_TAIL_ONE, .contraction = 1, .spaced = 1};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t minicpm5(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                         uint64_t cap)
+{
+    static const davit_scan_rules rules = {.max_digits = 3,
+                                           .tail = DAVIT_TAIL_NEWLINES,
+                                           .contraction = 1,
+                                           .front = DAVIT_FRONT_NUMBERS};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t laguna(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                       uint64_t cap)
+{
+    static const davit_scan_rules rules = {.max_digits = 1,
+                                           .tail = DAVIT_TAIL_NEWLINES,
+                                           .contraction = 1,
+                                           .front = DAVIT_FRONT_LINES};
+
+    return davit_scan_words(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t tiny_aya(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                         uint64_t cap)
+{
+    static const davit_scan_rules rules = {.max_digits = 3,
+                                           .tail = DAVIT_TAIL_SLASHES,
+                                           .contraction = 1,
+                                           .front = DAVIT_FRONT_GROUPS};
+
+    return davit_scan_cased(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t youtu(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    static const davit_scan_rules rules = {.max_digits = 1,
+                                           .tail = DAVIT_TAIL_SLASHES,
+                                           .contraction = 1,
+                                           .front = DAVIT_FRONT_SCRIPTS};
+
+    return davit_scan_cased(&rules, t, n, from, ends, cap);
+}
+
+static uint64_t afmoe(const char *t, uint64_t n, uint64_t from, uint64_t *ends,
+                      uint64_t cap)
+{
+    return davit_scan_afmoe(0, t, n, from, ends, cap);
 }
 
 /* A text and its pieces, '|' between them. */
@@ -109,8 +179,18 @@ static const Sample samples[] = {
     {llm, "M|\xc4\xb0| a|  |\n|x|  "},
     {bloom, "a| b|.(| c| | d"},
     {viking, "a| b|1|2|.| |3"},
-    {davit_scan_falcon,
-     "x\xe4|\xbd|\xa0\xe5\xa5|\xbd|\xc2|\xbd|,| |123|45"},
+    {jais2, "a|    | | b|    | c|\n\n|  | "},
+    {exaone_moe, "a b c| | d| |1| x|!\n|\n"},
+    {minicpm5, "a|  |123|45| x"},
+    {laguna, "a|  |\n\n|!|\n"},
+    {tiny_aya, "1|234|567| |123|45|a"},
+    {tiny_aya, "x|12|345|\xe2\x80\x8d"},
+    {youtu, "\xea\xb0\x80|'s|\xef\xbc\x81|\n|a's"},
+    {davit_scan_superbpe, "a b |1|234|567|c d"},
+    {davit_scan_superbpe, "12\xc2\xbd|123|456|x"},
+    {afmoe, "1|234|567| |1|\xe0\xb9\x92|3|\xe0\xb8\x81"},
+    {davit_scan_chameleon, "a|IMGIMGAZ|b|    | c|\t|1|2|<|x|>"},
+    {davit_scan_falcon, "x\xe4|\xbd|\xa0\xe5\xa5|\xbd|\xc2|\xbd|,| |123|45"},
 };
 
 /* The sample's text, and its ends in @ends; returns how many. */
@@ -149,7 +229,16 @@ static const ScanFn all_scans[] = {cl100k,
                                    davit_scan_falcon,
                                    davit_scan_whitespace,
                                    davit_scan_bert,
-                                   davit_scan_word_runs};
+                                   davit_scan_word_runs,
+                                   jais2,
+                                   exaone_moe,
+                                   minicpm5,
+                                   laguna,
+                                   tiny_aya,
+                                   youtu,
+                                   afmoe,
+                                   davit_scan_superbpe,
+                                   davit_scan_chameleon};
 
 static const ScanFn scans[] = {davit_scan_gpt2,
                                davit_scan_gpt2_digits,
@@ -195,21 +284,42 @@ static void resumes_at_every_end(void)
 /* The same on valid text for the bodies that look back to the start of a character. */
 static void resumes_inside_valid_text(void)
 {
-    static const char *const parts[] = {
-        "a", "Z", " ", "  ", "\n", "1", "23", "!", "(", ".", "'s", "\xe4\xbd\xa0",
-        "\xe3\x80\x80", "\xe2\x80\x83", "\xc2\xbd", "\xc4\xb0", "\xe3\x80\x82",
-        "\xcc\x81", "\x01", "\xe2\x85\xa7", "\xc2\xa0"};
+    static const char *const parts[] = {"a",
+                                        "Z",
+                                        " ",
+                                        "  ",
+                                        "\n",
+                                        "1",
+                                        "23",
+                                        "!",
+                                        "(",
+                                        ".",
+                                        "'s",
+                                        "\xe4\xbd\xa0",
+                                        "\xe3\x80\x80",
+                                        "\xe2\x80\x83",
+                                        "\xc2\xbd",
+                                        "\xc4\xb0",
+                                        "\xe3\x80\x82",
+                                        "\xcc\x81",
+                                        "\x01",
+                                        "\xe2\x85\xa7",
+                                        "\xc2\xa0",
+                                        "\xe0\xb9\x91",
+                                        "1234567",
+                                        "\xea\xb0\x80",
+                                        "IMGIMGAZ",
+                                        "        "};
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
 
-    for (int round = 0; round < 30000; round++) {
+    for (int round = 0; round < 50000; round++) {
         g_autoptr(GString) text = g_string_new(NULL);
         const ScanFn scan = all_scans[round % (int)G_N_ELEMENTS(all_scans)];
-        uint64_t all[128], one, from = 0;
+        uint64_t all[256], one, from = 0;
 
         for (int i = g_rand_int_range(rand, 1, 14); i > 0; i--)
-            g_string_append(text,
-                            parts[g_rand_int_range(rand, 0, G_N_ELEMENTS(parts))]);
-        const uint64_t count = scan(text->str, text->len, 0, all, 128);
+            g_string_append(text, parts[g_rand_int_range(rand, 0, G_N_ELEMENTS(parts))]);
+        const uint64_t count = scan(text->str, text->len, 0, all, 256);
         for (uint64_t i = 0; i < count; i++) {
             g_assert_cmpuint(scan(text->str, text->len, from, &one, 1), ==, 1);
             g_assert_cmpuint(one, ==, all[i]);

@@ -10,7 +10,12 @@ sha256 of the ids and texts of random strings that the test makes again from the
   python3 make_tokenizer_goldens.py --real FOLDER       hashes for real files:
       FOLDER/<name>/tokenizer.json -> real.golden.json (the files are not in the tree)
   python3 make_tokenizer_goldens.py --only FAMILY...    these
-  python3 make_tokenizer_goldens.py --dump FAMILY       the random lines, to find a difference
+  python3 make_tokenizer_goldens.py --dump FAMILY [CHUNK]  the random lines, to find a
+      difference
+  python3 make_tokenizer_goldens.py --random FOLDER CHUNKS [FAMILY...]: hashes of CHUNKS times
+      CHUNK random strings a family, each chunk with an alphabet of its own over all planes;
+      files that are there are kept, so it may be stopped and started again.
+      `test_tokenizer_golden FOLDER` compares.
 
   python3 make_tokenizer_goldens.py --count N --to FOLDER [--only FAMILY...]   more strings
 
@@ -28,7 +33,7 @@ from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normaliz
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = HERE
-START, COUNT = 20260, 4000
+START, COUNT, CHUNK = 20260, 4000, 10000
 
 sys.path.insert(0, HERE)
 import encoder_families  # noqa: E402
@@ -52,6 +57,20 @@ ALPHABET = [ord(c) for c in "aeZsStTrReEvVmMlLdD'' \t\n\r09!-/([_$+^|~`.,:@#\"\\
     0x30fb, 0x30fc, 0x3007, 0x3000, 0x378, 0xe000, 0xfeff, 0xfffd, 0xad, 0x11de0, 0x1f600,
     0x1f3fb, 0xfe0f, 0x20000, 0x10ffff, 0xac00, 0x1100, 0x1161, 0xe9, 0x130, 0x1e9e, 0x344,
     0x958, 0x2581, 0x43f, 0x41f, 0x65e5, 0x672c]
+
+# Texts that a family's stages look for, dropped into its random strings.
+EXTRA = {
+    "jais2": [" " * 9, " " * 130, " " * 600, " \u3000" * 6],
+    "exaone_moe": ["a b c", "x \u0301y", "a  b"],
+    "minicpm5": ["1234567", "  12"], "laguna": ["\n\n\n", " \r\n"],
+    "tiny_aya": ["1234567", "12345a", "1234\u00bd", "1234_"],
+    "youtu": ["가나ㄱ", "！…“”", "ㄅㄆ", "々〇〡〪", "カ゛", "가's", "！\n/"],
+    "superbpe": ["1234567", "123\u00bd456789", "\u00bd123"],
+    "afmoe": ["1234567", "1๒3๔5", "๑๒๓๔", "กข", "ะา", "豈", "ក១", "\u2e80"],
+    "afmoe_wide": ["1234567", "1๒3๔5", "๑๒๓๔", "กข", "ะา", "豈", "谈", "\ue000"],
+    "chameleon": ["IMGIMGABCZ", "IMGIMGZ", "IMGIMGIMGAZ", "IMGIMGABCDEZ", "<sentinel:12>",
+                  "     ", "\t \n"],
+}
 
 TEXTS = [
     "", " ", "  ", "\n", "Hello", " Hello", "Hello world", "Hello  world", "a\n\n  b", "x<s>y",
@@ -137,7 +156,31 @@ def spec_regex():
         "bailing": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++"
                    r"[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
         "seed_coder": short + "|" + word + r"\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+" + tail,
+        "jais2": short + "|" + word + r"\p{L}+|\p{N}{1,3}" + sign + r"[\r\n]*|\s*[\r\n]+"
+                 + "".join(r"|\s{%d}(?!\S)" % (512 >> i) for i in range(8))
+                 + r"|\s{1,2}(?!\S)|\s{1}",
+        "exaone_moe": short + "|" + word + r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}" + sign
+                      + r"[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+",
+        "minicpm5": short + "|" + word + r"\p{L}+|\p{N}+" + sign + r"[\r\n]*" + tail,
+        "youtu": word + upper + "*" + lower + "+" + short + "?|" + word + upper + "+" + lower
+                 + "*" + short + r"?|\p{N}" + sign + r"[\r\n/]*" + tail,
     }
+
+
+# Stages in front of a regex of spec_regex(), or before ByteLevel alone (None).
+FRONTS = {
+    "minicpm5": ([r"\p{N}{1,3}"], "minicpm5"),
+    "laguna": ([r"[^\n]+|[\n]+"], "qwen2"),
+    "tiny_aya": ([r"\d{1,3}(?=(?:\d{3})*\b)"], "o200k"),
+    "youtu": (["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u3040-ゟ゠-ヿ]+"], "youtu"),
+    "superbpe": ([r"\p{N}+", r"(?=(\d{3})+(?!\d))"], None),
+}
+for first in ("\uf900", "\u8c48"):
+    FRONTS["afmoe" if first == "\uf900" else "afmoe_wide"] = ([
+        r"\p{Nd}{1,510}(?=(?>\p{Nd}{510})*(?:\P{Nd}|$))|\G\p{Nd}{510}",
+        r"\A\p{Nd}{1,2}(?=\p{Nd}{3}+\z)", r"\A\p{Nd}{3}|\G\p{Nd}{3}",
+        "[一-鿿㐀-䶿" + first + "-\ufaff\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2fdfเ-\u0e7f\u0e80-\u0effក-\u17ff"
+        "က-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+"], "deepseek_v3")
 
 
 def no_han(chars):
@@ -265,6 +308,16 @@ def families():
         staged("[\r\n]", r"\s?[" + claimed_regex("deepseek_llm", "LIST") + "]+",
                r"\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", cjk) + [digits, letters256]),
         specials=[special("<s>")])
+    yield "jais2", regex_family("jais2")
+    yield "exaone_moe", regex_family("exaone_moe")
+    for name, (fronts, regex) in FRONTS.items():
+        stages = staged(*fronts) + ([split(spec_regex()[regex])] if regex else [])
+        yield name, byte_level(pre_tokenizers.Sequence(stages + [letters256]),
+                               specials=[special("<s>")])
+    yield "chameleon", byte_level(pre_tokenizers.Sequence(
+        staged("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", r"([\t\n]|    |  )")
+        + [digits, pre_tokenizers.Punctuation("isolated"), pre_tokenizers.ByteLevel(False)]),
+        specials=[special("<s>")])
     yield "bloom", byte_level(pre_tokenizers.Sequence(staged(bloom) + [letters256]),
                               specials=[special("<s>")])
     yield "viking", byte_level(pre_tokenizers.Sequence(staged(bloom) + [digits, letters256]),
@@ -292,11 +345,21 @@ def line(ids):
     return " ".join(map(str, ids)) + "\n"
 
 
-def random_lines(tok, name, specials):
-    rnd = Random(START)
+def planes(start, n):
+    """n scalars: half from the first two planes, where most characters are."""
+    rnd, out = Random(start), []
+    while len(out) < n:
+        c = rnd.below(0x20000 if rnd.below(2) else 0x110000)
+        if not 0xd800 <= c < 0xe000:
+            out.append(c)
+    return out
+
+
+def random_lines(tok, specials, out):
+    rnd = Random(out["start"])
     n_ids = tok.get_vocab_size() + 3
-    for _ in range(COUNT):
-        text = random_text(rnd, specials, alphabet_of(name))
+    for _ in range(out["count"]):
+        text = random_text(rnd, specials, out["alphabet"])
         plain_ids = tok.encode(text, add_special_tokens=False).ids
         with_ids = tok.encode(text).ids
         noise = [rnd.below(n_ids) for _ in range(rnd.below(9))]
@@ -306,11 +369,19 @@ def random_lines(tok, name, specials):
                tok.decode(both, skip_special_tokens=True) + "\n")
 
 
-def golden(tok, name, cases):
+def frame(tok, name, chunk=None):
+    """A golden without cases and hashes: what its random strings are made of."""
     specials = [a.content for _, a in sorted(tok.get_added_tokens_decoder().items())][:8]
-    out = {"versions": {"tokenizers": tokenizers.__version__}, "start": START, "count": COUNT,
-           "alphabet": alphabet_of(name), "specials": specials, "n_ids": tok.get_vocab_size() + 3,
-           "cases": []}
+    more = [] if chunk is None else planes(chunk + 1, 400)
+    return {"versions": {"tokenizers": tokenizers.__version__},
+            "start": START + (0 if chunk is None else 1 + chunk),
+            "count": COUNT if chunk is None else CHUNK, "alphabet": alphabet_of(name) + more,
+            "specials": specials + EXTRA.get(name, []), "n_ids": tok.get_vocab_size() + 3,
+            "cases": []}
+
+
+def golden(tok, name, cases, chunk=None):
+    out = frame(tok, name, chunk)
     for text in cases:
         ids = tok.encode(text).ids
         out["cases"].append({
@@ -318,7 +389,7 @@ def golden(tok, name, cases):
             "with": ids, "decoded": tok.decode(ids, skip_special_tokens=False),
             "skipped": tok.decode(ids, skip_special_tokens=True)})
     sums = [hashlib.sha256() for _ in range(4)]
-    for _, a, b, _, c, d in random_lines(tok, name, specials):
+    for _, a, b, _, c, d in random_lines(tok, out["specials"], out):
         for total, part in zip(sums, (a, b, c, d)):
             total.update(part.encode())
     for key, total in zip(("ids", "with", "decoded", "skipped"), sums):
@@ -326,10 +397,21 @@ def golden(tok, name, cases):
     return out
 
 
-def write(name, value, indent=None):
-    with open(os.path.join(OUT, name), "w", encoding="utf-8") as f:
+def write(name, value, indent=None, folder=None):
+    with open(os.path.join(folder or OUT, name), "w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=False, separators=(",", ":"), indent=indent)
         f.write("\n")
+
+
+def all_families(only, made={}):
+    """The committed files, read once."""
+    if not made:
+        for file in sorted(os.listdir(HERE)):
+            name = file[:-len(".json")]
+            if file.endswith(".json") and not file.endswith(".golden.json") and (
+                    not only or name in only):
+                made[name] = Tokenizer.from_file(os.path.join(HERE, file))
+    return made.items()
 
 
 def main():
@@ -345,13 +427,21 @@ def main():
         global COUNT, OUT
         COUNT, OUT = int(sys.argv[2]), sys.argv[4]
         del sys.argv[1:5]
+    if sys.argv[1:2] == ["--random"]:
+        for chunk in range(int(sys.argv[3])):
+            for name, tok in all_families(sys.argv[4:]):
+                file = "%s.%d.golden.json" % (name, chunk)
+                if not os.path.exists(os.path.join(sys.argv[2], file)):
+                    write(file, golden(tok, name, [], chunk), folder=sys.argv[2])
+        return
     only = sys.argv[2:] if sys.argv[1:2] == ["--only"] else []
     for name, tok in families():
         if only and name not in only:
             continue
         if sys.argv[1:2] == ["--dump"]:
             if name == sys.argv[2]:
-                for parts in random_lines(tok, name, golden(tok, name, [])["specials"]):
+                out = frame(tok, name, *map(int, sys.argv[3:]))
+                for parts in random_lines(tok, out["specials"], out):
                     print(*map(repr, parts), sep="\n  ")
             continue
         # Through the file, because that is what the contract names.

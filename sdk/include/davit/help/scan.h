@@ -31,6 +31,16 @@ extern "C" {
 #define DAVIT_TAIL_NONE     0u
 #define DAVIT_TAIL_NEWLINES 1u /* [\r\n]* */
 #define DAVIT_TAIL_SLASHES  2u /* [\r\n/]* */
+#define DAVIT_TAIL_ONE      3u /* [\r\n/]?, the slash being a symbol already */
+
+/* A Split stage in front, Isolated. Its pieces are cut by themselves: one ends the text
+ * for the one before it. */
+#define DAVIT_FRONT_NONE    0u
+#define DAVIT_FRONT_NUMBERS 1u /* words: \p{N}{1,3}   (MiniCPM5) */
+#define DAVIT_FRONT_LINES   2u /* words: [^\n]+|[\n]+   (Laguna) */
+#define DAVIT_FRONT_GROUPS  3u /* cased: \d{1,3}(?=(?:\d{3})*\b)   (Tiny-Aya) */
+#define DAVIT_FRONT_SCRIPTS 4u /* cased: runs of Hangul, of CJK signs, of Bopomofo, of
+                                * Han and Kana   (Youtu) */
 
 typedef struct davit_scan_rules {
     uint32_t max_digits; /* \p{N}{1,max}; 0 = \p{N}+ */
@@ -41,6 +51,11 @@ typedef struct davit_scan_rules {
     uint32_t end_space; /* words, 1: white space that ends the text is a piece, before all
                          * other alternatives of white space: \s++$   (tiktoken's cl100k) */
     uint32_t han; /* cased, 1: [\p{Han}]+ first, and no Han in U and W   (Kimi) */
+    uint32_t front; /* DAVIT_FRONT_: a stage before this one */
+    uint32_t spaced; /* words, 1: a word is (?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+, so it goes
+                      * on behind a single space   (EXAONE-MoE) */
+    uint32_t halves; /* words, 1: instead of the last two alternatives \s{512}(?!\S), then
+                      * 256, 128, ... 4, {1,2}, each with (?!\S), then \s{1}   (Jais-2) */
 } davit_scan_rules;
 
 /* contraction | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}{1,max} | ` ?[^\s\p{L}\p{N}]+`tail
@@ -67,6 +82,22 @@ uint64_t davit_scan_gpt2_digits(const char *text, uint64_t n, uint64_t from,
 /* Split \p{N}{1,3}, Split [CJK]+, Split of the third regex, all Isolated   (DeepSeek-V3)
  */
 uint64_t davit_scan_deepseek3(const char *text, uint64_t n, uint64_t from,
+                              uint64_t *out_ends, uint64_t cap);
+
+/* The same behind runs of \p{Nd} cut into threes from their right end (three Splits of the
+ * file together), with a wider class of Asian scripts instead of CJK; @wide: its range
+ * F900-FAFF starts at 8C48, which U+F900 becomes in NFC   (AFMoE) */
+uint64_t davit_scan_afmoe(uint32_t wide, const char *text, uint64_t n, uint64_t from,
+                          uint64_t *out_ends, uint64_t cap);
+
+/* Split \p{N}+, then a Split of the empty (?=(\d{3})+(?!\d)), both Isolated; nothing
+ * else is cut   (SuperBPE) */
+uint64_t davit_scan_superbpe(const char *text, uint64_t n, uint64_t from,
+                             uint64_t *out_ends, uint64_t cap);
+
+/* Splits of sentinels, of IMGIMG[A-I]{1,4}Z and of ([\t\n]|    |  ), Digits(individual),
+ * Punctuation(Isolated), GPT-2   (Chameleon) */
+uint64_t davit_scan_chameleon(const char *text, uint64_t n, uint64_t from,
                               uint64_t *out_ends, uint64_t cap);
 
 /* DeepSeek-Coder and -LLM: Split [\r\n], Split \s?[letters]+, Split \s?[signs]+, with
