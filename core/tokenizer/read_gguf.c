@@ -251,6 +251,10 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
 {
     const char *name;
 
+    if (span_is(v->model, "gemma4")) { /* writes no pre name */
+        *out_len = strlen("gemma4");
+        return "gemma4";
+    }
     if (!span_is(v->model, "llama")) {
         *out_len = v->pre.ptr ? v->pre.len : 0;
         return v->pre.ptr ? v->pre.ptr : "";
@@ -272,7 +276,7 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
     const char *name = claim_name(v, &name_len);
     int32_t status = check_counts(parts, v, report);
 
-    if (!pieces && !span_is(v->model, "gpt2"))
+    if (!pieces && !span_is(v->model, "gpt2") && !span_is(v->model, "gemma4"))
         return davit_report_add(
             report,
             &(DavitFinding){

@@ -36,6 +36,10 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
                              const char *subject, DavitShapeClaim *out,
                              DavitReport *report);
 
+/* Why no shipped plugin claims a GGUF pre name that llama.cpp writes, one sentence kept in
+ * @report; NULL = the name is unknown. */
+const char *davit_shape_why_unclaimed(const char *name, size_t len, DavitReport *report);
+
 /* The same by the hash of a rank list. */
 int32_t davit_shape_find_ranks(DavitRegistry *registry, const char *hash,
                                const char *subject, DavitShapeClaim *out,

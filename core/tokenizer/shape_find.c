@@ -280,9 +280,11 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
                              DavitReport *report)
 {
     PreQuery query = {name, len, out};
+    const char *why;
 
     if (walk_claims(registry, has_pre, &query, report))
         return DAVIT_OK;
+    why = davit_shape_why_unclaimed(name, len, report);
     return davit_report_add(
         report,
         &(DavitFinding){
@@ -292,7 +294,9 @@ int32_t davit_shape_find_pre(DavitRegistry *registry, const char *name, size_t l
             .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", subject),
             .expected = "a name that a tokenizer plugin claims",
             .found = davit_report_text(report, "%.*s", (int)MIN(len, 200), name),
-            .message = "no plugin claims this GGUF pre-tokenizer name",
+            .message = why ? davit_report_text(
+                                 report, "no plugin claims this GGUF name: %s", why)
+                           : "no plugin claims this GGUF pre-tokenizer name",
             .hint = "put the model's tokenizer.json beside the GGUF, or install a "
                     "plugin that claims the name"});
 }

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "tokenizer/shape.h"
 #include "tokenizer/test_golden.h"
 
 /* Strings as GGUF stores them. */
@@ -171,6 +172,95 @@ static void gguf_counts_must_agree(void)
     g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->found, ==, "2");
 }
 
+/* Every name of llama.cpp's table: claimed by the family that has its shape, or refused
+ * with a reason of its own. */
+typedef struct NameRow {
+    const char *names, *family; /* joined by '|'; NULL = refused */
+} NameRow;
+
+static const NameRow names[] = {
+    {"llama3|llama-v3|llama-bpe|falcon3|falcon-h1|pixtral|midm-2.0|lfm2|jina-v5-nano|dbrx|"
+     "smaug-bpe|glm4|chatglm-bpe",
+     "llama3"},
+    {"qwen2|deepseek-r1-qwen|kormo|f2llmv2|megrez|stablelm2|hunyuan|solar-open|grok-2",
+     "qwen2"},
+    {"qwen35", "qwen35"},
+    {"gpt-4o|llama4", "o200k"},
+    {"tekken", "tekken"},
+    {"kimi-k2", "kimi"},
+    {"deepseek-llm", "deepseek_llm"},
+    {"deepseek-coder", "deepseek_coder"},
+    {"deepseek-v3|hunyuan-dense|joyai-llm", "deepseek_v3"},
+    {"gpt-2|phi-2|gigachat|mellum|modern-bert|roberta-bpe|exaone4|mpt|olmo", "gpt2"},
+    {"starcoder|refact|command-r|smollm|codeshell|exaone|minerva-7b", "gpt2_digits"},
+    {"falcon", "falcon"},
+    {"bloom", "bloom"},
+    {"jina-es|jina-de|jina-v2-es|jina-v2-de|a.x-4.0|jina-v1-en|jina-v2-code|jais|trillion|"
+     "granite-docling|mellum2|kanana2|talkie|minimax-m2|poro-chat|gpt3-finnish|viking|"
+     "jais-2|youtu|exaone-moe|chameleon|bailingmoe|bailingmoe2|llada-moe|seed-coder|"
+     "superbpe|tiny_aya|cohere2moe|afmoe|laguna|minicpm5|granite-embed-multi-97m|gemma4|"
+     "granite-embed-multi-311m|sarvam-moe|whitespace|default|",
+     NULL},
+};
+
+static void gguf_every_name_is_claimed_or_refused(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_auto(GStrv) list = g_strsplit(names[i].names, "|", -1);
+
+        for (char **name = list; *name; name++) {
+            g_autoptr(DavitReport) report = davit_report_new();
+            DavitShapeClaim claim;
+            const int32_t status = davit_shape_find_pre(
+                davit_test_registry(), *name, strlen(*name), "x.gguf", &claim, report);
+
+            g_test_message("%s", *name);
+            if (names[i].family) {
+                g_assert_cmpint(status, ==, DAVIT_OK);
+                g_assert_cmpstr(claim.shape.name, ==, names[i].family);
+                continue;
+            }
+            g_assert_cmpint(status, ==, DAVIT_E_UNSUPPORTED);
+            g_assert_nonnull(strstr(
+                davit_test_find(report, DAVIT_R_PRETOKENIZER_UNKNOWN)->message, ": "));
+        }
+    }
+}
+
+/* What a reason calls by name is a family that a plugin has. */
+static void gguf_reasons_name_families_that_exist(void)
+{
+    const char *const quoted[] = {"jais",       "mellum2",    "kanana2",  "viking",
+                                  "bailingmoe", "seed-coder", "jais-2",   "youtu",
+                                  "exaone-moe", "chameleon",  "superbpe", "tiny_aya",
+                                  "afmoe",      "laguna",     "minicpm5", "gemma4"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(quoted); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        const char *why = davit_shape_why_unclaimed(quoted[i], strlen(quoted[i]), report);
+        const char *open = why ? strchr(why, '"') : NULL;
+        bool found = false;
+
+        g_assert_nonnull(open);
+        g_autofree char *family = g_strndup(open + 1, strcspn(open + 1, "\""));
+        const GPtrArray *components =
+            davit_registry_kind(davit_test_registry(), DAVIT_KIND_ID_TOKENIZER);
+        for (guint k = 0; k < components->len; k++) {
+            DavitComponent *component = g_ptr_array_index(components, k);
+            const davit_tokenizer_iface *iface;
+            void *self;
+
+            g_assert_cmpint(
+                davit_component_use(component, (const void **)&iface, &self, report), ==,
+                DAVIT_OK);
+            for (size_t s = 0; iface->shapes[s]; s++)
+                found = found || strcmp(iface->shapes[s]->name, family) == 0;
+        }
+        g_test_message("%s", family);
+        g_assert_true(found);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -178,5 +268,9 @@ int main(int argc, char **argv)
                     gguf_takes_facts_from_plugin);
     g_test_add_func("/tokenizer/gguf_scores_give_merges", gguf_scores_give_merges);
     g_test_add_func("/tokenizer/gguf_counts_must_agree", gguf_counts_must_agree);
+    g_test_add_func("/tokenizer/gguf_every_name_is_claimed_or_refused",
+                    gguf_every_name_is_claimed_or_refused);
+    g_test_add_func("/tokenizer/gguf_reasons_name_families_that_exist",
+                    gguf_reasons_name_families_that_exist);
     return g_test_run();
 }
