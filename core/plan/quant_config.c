@@ -220,6 +220,8 @@ static void read_block(DavitQuantConfig *q, const json_t *whole, const char *fil
         q->base.format = either_text(q, block, "quant_algo", NULL, report);
     else if (is_method(q, "awq"))
         q->base.format = either_text(q, block, "version", NULL, report);
+    else if (is_method(q, "bitsandbytes") && json_is_true(json_object_get(block, "load_in_4bit")))
+        q->base.format = either_text(q, block, "bnb_4bit_quant_type", NULL, report);
     else
         q->base.producer = either_text(q, block, "version", NULL, report);
     if (version)

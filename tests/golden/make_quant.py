@@ -7,7 +7,9 @@ codes before packing, so that a wrong nibble order, zero or scale shows. golden.
 CRC-32 of each dequantised weight (float32, little-endian, -0 as it is) and the logits that
 transformers computes in float32 with those weights.
 
-Packages as in README.md beside this script. The same bytes come out of every run.
+check_quant.py holds the packed tensors against the packages that own the layout, and says which.
+Packages as in README.md beside this script, compressed-tensors==0.20.1, and bitsandbytes==0.50.2
+where it is there. The same bytes come out of every run.
 """
 import argparse
 import json
@@ -17,6 +19,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import check_quant
+import quant_bnb as qb
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -327,6 +331,10 @@ VARIANTS = {
     "modelopt_int4": (modelopt_int4(), modelopt_config("W4A16_AWQ", 32)),
     "modelopt_w8a16": (int8(dtype="F32", shape=lambda n: (n,)), modelopt_config("W8A16")),
     "deepseek_fp4": (mxfp4("weight", "scale", "I8", "F8_E8M0"), fp8_config([128, 128])),
+    "bnb_nf4": (qb.bnb4(), qb.bnb_config("nf4")),
+    "bnb_nf4_double": (qb.bnb4(block=32, nested=True), qb.bnb_config("nf4")),
+    "bnb_fp4": (qb.bnb4("fp4", 128), qb.bnb_config("fp4")),
+    "bnb_int8": (qb.bnb8, qb.bnb_config("int8")),
     "moe_fp8": (fp8(32, 32), fp8_config([32, 32])),
     "moe_gptq": (gptq(4), gptq_config(4)),
     "moe_awq": (awq(), awq_config()),
@@ -390,6 +398,7 @@ def make(name, out):
     for m, n, k in mats:
         parts, w = quantise(rng, n, k)
         w = np.ascontiguousarray(w, np.float32)
+        agreed = check_quant.check(name, quant_config, parts, w)
         for suffix, part in parts.items():
             stored[f"model.layers.0.{m}.{suffix}"] = part
         values[f"model.layers.0.{m}.weight"] = w
@@ -410,6 +419,7 @@ def make(name, out):
         np.save(out / f"logits_{i}.npy", logits)
         golden["prompts"].append({"ids": ids, "logits": f"logits_{i}.npy"})
     (out / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+    return agreed or "nobody else to ask"
 
 
 MODELS = {}
@@ -460,8 +470,7 @@ def main():
         if a.only and a.only != name:
             continue
         shutil.rmtree(a.out / name, ignore_errors=True)
-        make(name, a.out / name)
-        print(name)
+        print(f"{name}: {make(name, a.out / name)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
  * bits again. */
 #include <string.h>
 
+#include <davit/help/quant.h>
+
 #include "config/config.h"
 #include "plan/plan.h"
 #include "plan/tools.h"
@@ -64,6 +66,8 @@ static float value_of(const davit_quant_codes *c, const davit_quant_out *out, ui
 
         return (code & 128 ? -v : v) * scale;
     }
+    if (c->kind != DAVIT_CODE_UINT)
+        return davit_q_value(c->kind, code) * scale;
     return ((float)code - out->zeros[g]) * scale;
 }
 

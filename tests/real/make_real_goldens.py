@@ -161,4 +161,5 @@ def main():
     out.write_text(json.dumps(doc, indent=1, ensure_ascii=True) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

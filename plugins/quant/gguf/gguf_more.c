@@ -328,24 +328,7 @@ void gguf_more_decode(const davit_quant_tile *tile, davit_quant_out *out)
 /* Scales of these types may be negative and 0; none may be NaN or infinite. */
 int32_t gguf_more_verify(const davit_quant_tile *tile, const davit_sink *sink)
 {
-    const Type *type = type_of(tile->desc->layout);
+    const davit_q_view view = view_of(tile->desc);
 
-    for (uint64_t r = 0; r < (tile->n_rows ? tile->n_rows : 1); r++)
-        for (uint64_t c = 0; c < tile->n_cols; c += type->group) {
-            char where[96];
-
-            if (isfinite(scale(tile, tile->row + r, (tile->col + c) / type->group)))
-                continue;
-            snprintf(where, sizeof where, "expert %llu, row %llu, column %llu",
-                     (unsigned long long)tile->expert, (unsigned long long)(tile->row + r),
-                     (unsigned long long)(tile->col + c));
-            return davit_say(sink, DAVIT_E_CORRUPT,
-                             &(davit_refusal){.code = DAVIT_R_QUANT_SCALE_VALUE,
-                                              .subject = where,
-                                              .expected = "a finite scale",
-                                              .found = "NaN or infinity",
-                                              .message = "a scale of the quantised weight "
-                                                         "cannot be this"});
-        }
-    return DAVIT_OK;
+    return davit_q_verify_finite(&view, tile, sink);
 }

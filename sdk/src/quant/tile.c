@@ -185,6 +185,29 @@ static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile
     return DAVIT_OK;
 }
 
+int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
+                              const davit_sink *sink)
+{
+    for (uint64_t r = 0; r < (tile->n_rows ? tile->n_rows : 1); r++) {
+        uint64_t group = UINT64_MAX;
+
+        for (uint64_t c = 0; c < tile->n_cols; c++) {
+            const uint64_t g = group_at(view, tile, tile->col + c);
+            float scale;
+
+            if (g == group)
+                continue;
+            group = g;
+            scale = scale_at(view, tile, tile->row + r, g);
+            if (!isfinite(scale))
+                return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, tile->row + r, tile->col + c,
+                           "a finite scale", isnan(scale) ? "NaN" : "infinity",
+                           "a scale of the quantised weight cannot be this", sink);
+        }
+    }
+    return DAVIT_OK;
+}
+
 int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
                        const davit_sink *sink)
 {

@@ -106,6 +106,9 @@ void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
  * NaN among the codes. A tile of no rows: the first row. */
 int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
                        const davit_sink *sink);
+/* Less: scales finite, whatever their sign, for layouts whose writers leave them so. */
+int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
+                              const davit_sink *sink);
 
 #ifdef __cplusplus
 }
