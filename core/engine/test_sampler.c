@@ -104,6 +104,39 @@ static void test_seed_decides_alone(void)
     g_assert_cmpint(differ, >, 50);
 }
 
+/* B161: no temperature divides by zero, and nearly none is none. */
+static void test_no_temperature_is_greedy(void)
+{
+    static const double temperatures[] = {0.0, -0.0, 1e-9};
+    const float logits[N] = {0, 1, 1.5f, 1.4f, 0, 0, 0, -1};
+
+    for (size_t t = 0; t < G_N_ELEMENTS(temperatures); t++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            DavitSampling params = DAVIT_SAMPLING_GREEDY;
+
+            params.temperature = temperatures[t];
+            params.seed = seed;
+            g_assert_cmpint(pick(params, logits, seed), ==, 2);
+        }
+}
+
+/* B164: more candidates than tokens are all of them. */
+static void test_top_k_beyond_vocabulary(void)
+{
+    const float logits[N] = {0, 1, 1.5f, 1.4f, 0, 0, 0, -1};
+
+    for (uint64_t pos = 0; pos < 50; pos++) {
+        DavitSampling all = DAVIT_SAMPLING_GREEDY, many;
+
+        all.temperature = 1;
+        many = all;
+        many.top_k = 1000;
+        g_assert_cmpint(pick(many, logits, pos), ==, pick(all, logits, pos));
+        many.top_k = INT64_MAX;
+        g_assert_cmpint(pick(many, logits, pos), ==, pick(all, logits, pos));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -112,5 +145,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sampler/filters", test_filters);
     g_test_add_func("/sampler/penalties", test_penalties);
     g_test_add_func("/sampler/seed-decides-alone", test_seed_decides_alone);
+    g_test_add_func("/sampler/no-temperature-is-greedy", test_no_temperature_is_greedy);
+    g_test_add_func("/sampler/top-k-beyond-vocabulary", test_top_k_beyond_vocabulary);
     return g_test_run();
 }

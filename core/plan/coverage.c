@@ -15,6 +15,8 @@ static const char *const core_rules[] = {
     "*.self_attn.k_scale  scale of a KV cache of 8 bits, which this build does not keep",
     "*.self_attn.v_scale  scale of a KV cache of 8 bits, which this build does not keep",
     "*.self_attn.kv_scale  scale of a KV cache of 8 bits, which this build does not keep",
+    "*.self_attn.?_proj.?_scale  scale of a KV cache of 8 bits, which this build does not keep",
+    "*.self_attn.qkv_proj.?_scale  scale of a KV cache of 8 bits, which this build does not keep",
     "*.self_attn.q_scale  scale of attention in 8 bits, which this build does not do",
     "*.self_attn.prob_scale  scale of attention in 8 bits, which this build does not do",
     "*.self_attn.attn.?_scale  scale of a KV cache of 8 bits, which this build does not keep",

@@ -32,8 +32,6 @@ static const struct {
     {"activation_scale", "weight"},
     {"_activation_scale", "weight"},
     {"output_scale", "weight|weight_packed|qweight"},
-    {"k_scale", "weight|weight_packed|qweight"},
-    {"v_scale", "weight|weight_packed|qweight"},
     {"pre_quant_scale", "weight"},
     {"q_scale", "q_weight"},
     {"q_scale_max", "q_weight"},

@@ -2,7 +2,9 @@
  * Runs the program on every case file of tests/cli/cases and compares exit code and output.
  *
  * A case is lines of "key: value":
- *   args: WORDS        one argument per shell word; {models} = the golden checkpoints
+ *   args: WORDS        one argument per shell word; {models} = the golden checkpoints, {copy} =
+ *                      what "copy" made
+ *   copy: NAME JSON    before args: a golden checkpoint with one thing changed (golden/folder.h)
  *   exit: N            required
  *   stdout: TEXT       a line that stdout must be, in order and in whole ("stdout:" alone = empty)
  *   stdout-has: TEXT   stdout contains TEXT;  stderr-has: likewise
@@ -18,6 +20,8 @@
 #include <glib.h>
 #include <jansson.h>
 
+#include "golden/folder.h"
+
 #define MODELS DAVIT_SOURCE_DIR "/tests/golden/models"
 
 typedef struct Case {
@@ -27,7 +31,23 @@ typedef struct Case {
     GPtrArray *stdout_has, *stderr_has;
     bool stderr_empty, json;
     char *input;
+    char *copy; /* (folder_free) NULL = none */
 } Case;
+
+/* "llama_mini {...}" */
+static char *make_copy(const char *value)
+{
+    const char *change = strchr(value, ' ');
+    g_autofree char *name = g_strndup(value, strcspn(value, " "));
+    g_autofree char *from = g_build_filename(MODELS, name, NULL);
+    char *path = folder_copy(from);
+    json_t *doc = json_loads(change ? change : "{}", 0, NULL);
+
+    g_assert_nonnull(doc);
+    folder_change(path, doc);
+    json_decref(doc);
+    return path;
+}
 
 static void add_line(Case *c, const char *key, const char *value)
 {
@@ -36,8 +56,12 @@ static void add_line(Case *c, const char *key, const char *value)
         g_autofree char *models = g_shell_quote(MODELS);
         g_autofree char *program = g_shell_quote(DAVIT_PROGRAM);
         g_autofree char *args = g_strjoinv(models, parts);
-        g_autofree char *line = g_strconcat(program, " ", args, NULL);
+        g_auto(GStrv) copies = g_strsplit(args, "{copy}", -1);
+        g_autofree char *placed = g_strjoinv(c->copy ? c->copy : "", copies);
+        g_autofree char *line = g_strconcat(program, " ", placed, NULL);
         g_assert_true(g_shell_parse_argv(line, NULL, &c->argv, NULL));
+    } else if (strcmp(key, "copy") == 0) {
+        c->copy = make_copy(value);
     } else if (strcmp(key, "exit") == 0) {
         c->exit = atoi(value);
     } else if (strcmp(key, "stdout") == 0) {
@@ -149,6 +173,8 @@ static void run_case(gconstpointer data)
     if (c.want_stdout)
         g_string_free(c.want_stdout, TRUE);
     g_free(c.input);
+    if (c.copy)
+        folder_free(c.copy);
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)
