@@ -368,13 +368,35 @@ static int32_t add_rope(davit_config *config, const char *layer_type, const json
 
 /* ---- which dictionary for which layers ---- */
 
+/* Layers of a type for which nested settings have no entry: another type's would be wrong for
+ * them. Sliding layers of a class with a base of their own (@local) need none. */
+static int32_t check_layer_types(const davit_config *config, const json_t *dict, bool local,
+                                 DavitReport *report)
+{
+    static const char *const types[] = {"full_attention", "sliding_attention"};
+    const json_t *list = json_object_get(config->settings->json, "layer_types");
+    Reader r = {.config = config, .report = report};
+
+    for (size_t t = 0; t < G_N_ELEMENTS(types); t++) {
+        bool used = false;
+
+        for (size_t i = 0; i < json_array_size(list) && !used; i++)
+            used = g_strcmp0(json_string_value(json_array_get(list, i)), types[t]) == 0;
+        r.layer_type = types[t];
+        if (used && !json_object_get(dict, types[t]) && !(t == 1 && local))
+            refuse(&r, DAVIT_R_CONFIG_MISSING, "settings", "an entry of rope_parameters",
+                   "nothing", "layer_types has layers whose rope is not stated");
+    }
+    return r.status;
+}
+
 static int32_t bind_nested(davit_config *config, const json_t *dict, double theta,
                            DavitReport *report)
 {
     bool local = davit_config_symbol(config, "theta_local") != NULL;
     const json_t *first = json_object_get(dict, "full_attention");
     bool has_sliding = json_is_object(json_object_get(dict, "sliding_attention"));
-    int32_t status = DAVIT_OK;
+    int32_t status = check_layer_types(config, dict, local, report);
     const char *key;
     json_t *value;
 

@@ -238,6 +238,23 @@ static void test_nested_null_is_no_rotation(void)
     g_assert_cmpfloat(rope_of(config, "sliding_attention").theta, ==, 5);
 }
 
+/* B010: layers must not take the base of another type. */
+static void test_layer_type_without_entry(void)
+{
+    static const char text[] =
+        "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\",\"rope_theta\":9.0}},"
+        "\"layer_types\":[\"full_attention\",\"sliding_attention\"]";
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitSettings) settings = NULL;
+    const DavitRecord *record;
+
+    g_assert_null(bind_text(text, &whole, &settings, report));
+    record = davit_report_first_error(report, 0);
+    g_assert_cmpuint(record->code, ==, DAVIT_R_CONFIG_MISSING);
+    g_assert_cmpstr(record->subject, ==, "config.json: rope of sliding_attention settings");
+    g_assert_cmpstr(record->found, ==, "nothing");
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -357,6 +374,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rope/spellings", test_spellings);
     g_test_add_func("/rope/types_disagree_warns", test_types_disagree_warns);
     g_test_add_func("/rope/nested_null_is_no_rotation", test_nested_null_is_no_rotation);
+    g_test_add_func("/rope/layer_type_without_entry", test_layer_type_without_entry);
     g_test_add_func("/rope/refused", test_refused);
     g_test_add_func("/rope/gguf_keys", test_gguf_keys);
     g_test_add_func("/rope/gguf_partial_and_local", test_gguf_partial_and_local);

@@ -292,6 +292,31 @@ static void invalid_text_and_ids_are_safe(void)
     g_assert_false(davit_tokenizer_is_special(tokenizer, -1));
 }
 
+/* B194: "<0x", two hexadecimal digits and ">" are a byte; whatever else is a text. The plus sign
+ * is what the reference takes too. */
+static void byte_tokens_have_two_digits(void)
+{
+    static const char *const shown[] = {"A",       "<0x-1>", "<0xZZ>", "<0x1>",
+                                        "<0xFFF>", "<0x 1>", "\x01",   "<0X41>"};
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) tokenizer = load(
+        &(Members){.pre = "null",
+                   .decoder = "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},"
+                              "{\"type\":\"Fuse\"}]}",
+                   .model = "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"<0x41>\":0,"
+                            "\"<0x-1>\":1,\"<0xZZ>\":2,\"<0x1>\":3,\"<0xFFF>\":4,\"<0x 1>\":5,"
+                            "\"<0x+1>\":6,\"<0X41>\":7},\"merges\":[]}"},
+        report);
+
+    g_assert_nonnull(tokenizer);
+    for (int32_t id = 0; id < (int32_t)G_N_ELEMENTS(shown); id++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        davit_decode(tokenizer, &id, 1, false, text);
+        g_assert_cmpstr(text->str, ==, shown[id]);
+    }
+}
+
 /* Steps of a text of @n bytes that repeats @unit, with a fresh encoder. */
 static uint64_t count_steps(const DavitTokenizer *tokenizer, const char *unit, size_t n)
 {
@@ -357,6 +382,7 @@ int main(int argc, char **argv)
                     merges_may_stand_before_vocab);
     g_test_add_func("/tokenizer/declared_id_is_only_a_warning",
                     declared_id_is_only_a_warning);
+    g_test_add_func("/tokenizer/byte_tokens_have_two_digits", byte_tokens_have_two_digits);
     g_test_add_func("/tokenizer/invalid_text_and_ids_are_safe",
                     invalid_text_and_ids_are_safe);
     g_test_add_func("/tokenizer/hostile_text_grows_n_log_n", hostile_text_grows_n_log_n);
