@@ -203,7 +203,7 @@ int davit_text_is_special(const davit_text *text, int32_t id); /* 1 or 0 */
 typedef struct davit_encode_params {
     uint64_t struct_size;
     uint32_t flags;     /* DAVIT_LIB_NO_SPECIAL, DAVIT_LIB_SAFE, DAVIT_LIB_OFFSETS */
-    uint32_t n_threads; /* of a batch; 0 = all this process may use */
+    uint32_t n_threads; /* of a batch or one long text; 0 = all this process may use */
     /* Most ids of one encoding, 0 = no limit. BOS, EOS and the like are kept, ids of the
      * text are cut from its end. */
     uint64_t max_ids;

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define DAVIT_TEXT_PER_THREAD 131072u /* bytes of one text that are worth another thread */
+
 struct davit_text {
     DavitRegistry *registry;
     DavitTokenizer *tokenizer;
@@ -171,8 +173,10 @@ static void fill(davit_encoding *out, DavitIds *ids, GArray *spans, size_t total
     memcpy(out, &full, MIN(sizeof full, out->struct_size));
 }
 
-static int32_t encode_one(davit_text *text, DavitEncoder *encoder, const char *bytes,
-                          size_t n, const davit_encode_params *p, davit_encoding *out,
+/* @n_encoders: as many threads may work on a long text. */
+static int32_t encode_one(davit_text *text, DavitEncoder *const *encoders,
+                          size_t n_encoders, const char *bytes, size_t n,
+                          const davit_encode_params *p, davit_encoding *out,
                           DavitReport *report)
 {
     g_autoptr(GArray) spans = p->flags & DAVIT_LIB_OFFSETS
@@ -182,8 +186,8 @@ static int32_t encode_one(davit_text *text, DavitEncoder *encoder, const char *b
                          (p->flags & DAVIT_LIB_SAFE ? DAVIT_ENCODE_SAFE : 0);
     DavitIds ids = {0};
     const int32_t status =
-        spans ? davit_encode_spans(encoder, bytes, n, how, &ids, spans, report)
-              : davit_encode(encoder, bytes, n, how, &ids, report);
+        spans ? davit_encode_spans(encoders[0], bytes, n, how, &ids, spans, report)
+              : davit_encode_threads(encoders, n_encoders, bytes, n, how, &ids, report);
     if (status) {
         davit_ids_clear(&ids);
         return status;
@@ -205,6 +209,26 @@ static bool read_params(const davit_text *text, const davit_encode_params *p,
                      ~(DAVIT_LIB_NO_SPECIAL | DAVIT_LIB_SAFE | DAVIT_LIB_OFFSETS));
 }
 
+static size_t count_threads(uint32_t wanted, size_t most)
+{
+    return MIN(MIN(wanted ? wanted : g_get_num_processors(), most), 256);
+}
+
+/* A text by itself, on several threads where it is long. */
+static int32_t encode_alone(davit_text *text, const char *bytes, size_t n,
+                            const davit_encode_params *p, davit_encoding *out,
+                            DavitReport *report)
+{
+    const size_t n_encoders = count_threads(p->n_threads, 1 + n / DAVIT_TEXT_PER_THREAD);
+    g_autofree DavitEncoder **encoders = g_new0(DavitEncoder *, n_encoders);
+    for (size_t i = 0; i < n_encoders; i++)
+        encoders[i] = take_encoder(text);
+    const int32_t status = encode_one(text, encoders, n_encoders, bytes, n, p, out, report);
+    for (size_t i = 0; i < n_encoders; i++)
+        give_encoder(text, encoders[i]);
+    return status;
+}
+
 int davit_text_encode(davit_text *text, const char *bytes, size_t n,
                       const davit_encode_params *params, davit_encoding *out,
                       davit_records **out_records)
@@ -215,9 +239,7 @@ int davit_text_encode(davit_text *text, const char *bytes, size_t n,
         return davit_usage("davit_text_encode needs a text, known flags and room",
                            out_records);
     DavitReport *report = davit_report_new();
-    DavitEncoder *encoder = take_encoder(text);
-    const int32_t status = encode_one(text, encoder, bytes, n, &p, out, report);
-    give_encoder(text, encoder);
+    const int32_t status = encode_alone(text, bytes, n, &p, out, report);
     davit_records_give(report, out_records);
     return status;
 }
@@ -230,12 +252,10 @@ int davit_text_count(davit_text *text, const char *bytes, size_t n,
     if (!read_params(text, params, &p) || !bytes || !out_count)
         return davit_usage("davit_text_count needs a text and known flags", out_records);
     DavitReport *report = davit_report_new();
-    DavitEncoder *encoder = take_encoder(text);
     davit_encoding out = {.struct_size = sizeof out};
     p.flags &= ~DAVIT_LIB_OFFSETS;
     p.max_ids = 0;
-    const int32_t status = encode_one(text, encoder, bytes, n, &p, &out, report);
-    give_encoder(text, encoder);
+    const int32_t status = encode_alone(text, bytes, n, &p, &out, report);
     if (!status)
         *out_count = out.total;
     davit_encoding_clear(&out);
@@ -267,7 +287,7 @@ static void *work(void *data)
             break;
         DavitReport *report = davit_report_new();
         b->made[i].struct_size = sizeof *b->made;
-        b->status[i] = encode_one(b->text, encoder, b->bytes[i], b->n[i], &b->params,
+        b->status[i] = encode_one(b->text, &encoder, 1, b->bytes[i], b->n[i], &b->params,
                                   &b->made[i], report);
         if (b->status[i])
             b->reports[i] = report;
@@ -280,8 +300,7 @@ static void *work(void *data)
 
 static void run_batch(Batch *b)
 {
-    const size_t wanted = b->params.n_threads ? b->params.n_threads : g_get_num_processors();
-    const size_t n = MIN(MIN(wanted, b->count), 256);
+    const size_t n = count_threads(b->params.n_threads, b->count);
     g_autofree GThread **threads = g_new0(GThread *, n + 1);
     for (size_t i = 1; i < n; i++) /* one that cannot be started is not missed */
         threads[i] = g_thread_try_new("davit-text", work, b, NULL);

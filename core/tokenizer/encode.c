@@ -3,58 +3,18 @@
  * normaliser, added tokens of the normalised text, the pre-tokenizer, the model; then the
  * post-processor round all of it. Nothing is allocated per piece or id.
  */
+#include "tokenizer/encode.h"
+
 #include <string.h>
 
 #include <davit/help/ucd.h>
-
-#include "tokenizer/spans.h"
-#include "tokenizer/tokenizer_private.h"
-
-/* Word cache: direct-mapped, pieces of at most 15 bytes that gave at most 3 ids. */
-#define CACHE_BITS 16
-#define CACHE_TEXT 15
-#define CACHE_IDS  3
-
-typedef struct Word {
-    uint64_t key[2]; /* the bytes, and their count in the last byte; 0 = empty */
-    int32_t ids[CACHE_IDS];
-    uint32_t n;
-} Word;
-
-/* Ends asked from a scanner in one call. */
-#define SCAN_CAP 512
-
-struct DavitEncoder {
-    const DavitTokenizer *tokenizer; /* (borrowed) */
-    Word *words;                     /* 1 << CACHE_BITS */
-    DavitBpeScratch bpe;
-    DavitUnigramScratch unigram;
-    uint64_t steps; /* of WordPiece */
-    DavitNormalScratch normal;
-    GString *marked; /* after Metaspace or a prefix space */
-    GString *front;  /* the text with SentencePiece's space in front */
-    uint64_t ends[SCAN_CAP];
-};
-
-/* One call of encode. */
-typedef struct Job {
-    DavitEncoder *encoder;
-    DavitIds *out;
-    DavitPieceFn fn; /* NULL = nobody listens */
-    void *ctx;
-    bool safe;
-    DavitAlign *align; /* NULL = no spans are wanted */
-    const char *start; /* of the whole text, for spans */
-    const uint8_t *locked; /* of the text's bytes: no special token may touch them */
-    const char *text;      /* the text that locked belongs to */
-} Job;
 
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
 {
     DavitEncoder *encoder = g_new0(DavitEncoder, 1);
 
     encoder->tokenizer = tokenizer;
-    encoder->words = g_new0(Word, (size_t)1 << CACHE_BITS);
+    encoder->words = davit_words_new();
     encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};
     encoder->marked = g_string_new(NULL);
     encoder->front = g_string_new(NULL);
@@ -80,237 +40,22 @@ uint64_t davit_encoder_steps(const DavitEncoder *encoder)
     return encoder->bpe.steps + encoder->unigram.steps + encoder->steps;
 }
 
-/* ---- one piece ---- */
-
-/* Up to 8 bytes as a number, zeros behind. */
-static uint64_t load_bytes(const char *p, size_t n)
-{
-    uint64_t v = 0;
-
-    if (n == 8)
-        memcpy(&v, p, 8);
-    else
-        for (size_t i = 0; i < n; i++)
-            v |= (uint64_t)(uint8_t)p[i] << (8 * i);
-    return v;
-}
-
-static Word *find_word(DavitEncoder *encoder, const char *piece, size_t len,
-                       uint64_t key[2])
-{
-    uint64_t h;
-
-    key[0] = load_bytes(piece, MIN(len, 8));
-    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | (uint64_t)len << 56;
-    h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-    return &encoder->words[h >> (64 - CACHE_BITS)];
-}
-
-/* Where special tokens stay text, the models that look whole tokens up must not find them.
- * NULL = they may be found. */
-static const uint8_t *hidden_ids(const Job *job)
-{
-    return job->safe || job->locked ? job->encoder->tokenizer->id_flags : NULL;
-}
-
-static int32_t run_model(Job *job, const char *piece, size_t len)
-{
-    DavitEncoder *encoder = job->encoder;
-    const DavitTokenizer *t = encoder->tokenizer;
-
-    switch (t->model) {
-    case DAVIT_MODEL_UNIGRAM:
-        return davit_unigram_encode(&t->unigram, &encoder->unigram, piece, len,
-                                    hidden_ids(job), job->out);
-    case DAVIT_MODEL_WORDPIECE:
-        return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job), job->out,
-                                      &encoder->steps);
-    case DAVIT_MODEL_BPE:
-        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, job->out);
-    }
-    g_assert_not_reached();
-}
-
-/* Ids of a piece that no cut divides. */
-static int32_t encode_word(Job *job, const char *piece, size_t len)
-{
-    DavitEncoder *encoder = job->encoder;
-    DavitIds *out = job->out;
-    uint64_t key[2];
-    Word *word;
-    size_t before = out->n;
-    int32_t status;
-
-    if (len > CACHE_TEXT ||
-        (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
-        return run_model(job, piece, len);
-    word = find_word(encoder, piece, len, key);
-    if (word->key[0] == key[0] && word->key[1] == key[1]) {
-        if (!davit_ids_reserve(out, CACHE_IDS))
-            return DAVIT_E_LIMIT;
-        memcpy(out->ids + out->n, word->ids, sizeof word->ids);
-        out->n += word->n;
-        return DAVIT_OK;
-    }
-    status = run_model(job, piece, len);
-    if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
-        memcpy(word->key, key, sizeof key);
-        word->n = (uint32_t)(out->n - before);
-        memcpy(word->ids, out->ids + before, word->n * sizeof *word->ids);
-    }
-    return status;
-}
-
-static void tell(const Job *job, const char *text, size_t len, size_t before, bool added)
-{
-    const DavitPiece piece = {text, len, job->out->ids + before, job->out->n - before,
-                              added};
-
-    if (job->fn)
-        job->fn(job->ctx, &piece);
-}
-
-static int32_t encode_piece(Job *job, const char *piece, size_t len)
-{
-    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
-    const size_t before = job->out->n;
-    size_t from = 0;
-    int32_t status = DAVIT_OK;
-
-    if (!bpe->cuts)
-        status = encode_word(job, piece, len);
-    while (bpe->cuts && from < len && status == DAVIT_OK) {
-        const size_t end = davit_bpe_cut(bpe, piece, len, from);
-
-        status = encode_word(job, piece + from, end - from);
-        from = end;
-    }
-    if (status == DAVIT_OK && job->align)
-        davit_align_piece(job->align, piece, len, job->out->ids + before,
-                          job->out->n - before);
-    if (status == DAVIT_OK)
-        tell(job, piece, len, before, false);
-    return status;
-}
-
-/* ---- a part between added tokens ---- */
-
-/* Spaces become marks, and one goes in front where the scheme says so. */
-static void apply_metaspace(const DavitPretok *pretok, GString *out, const char *text,
-                            size_t len, bool first)
-{
-    const bool wanted =
-        pretok->meta == DAVIT_META_ALWAYS || (pretok->meta == DAVIT_META_FIRST && first);
-    const bool has =
-        text[0] == ' ' ||
-        (len >= pretok->mark_len && memcmp(text, pretok->mark, pretok->mark_len) == 0);
-
-    g_string_truncate(out, 0);
-    if (wanted && !has)
-        g_string_append_len(out, pretok->mark, (gssize)pretok->mark_len);
-    while (len > 0) {
-        const char *space = memchr(text, ' ', len);
-        const size_t n = space ? (size_t)(space - text) : len;
-
-        g_string_append_len(out, text, (gssize)n);
-        if (space)
-            g_string_append_len(out, pretok->mark, (gssize)pretok->mark_len);
-        text += n + (space ? 1 : 0);
-        len -= n + (space ? 1 : 0);
-    }
-}
-
-/* Metaspace behind other stages: mark the piece, then cut before each mark. */
-static int32_t encode_marked(Job *job, const char *piece, size_t len, bool first)
-{
-    const DavitPretok *pretok = &job->encoder->tokenizer->pretok;
-    GString *marked = job->encoder->marked;
-    int32_t status = DAVIT_OK;
-    size_t from = 0;
-
-    apply_metaspace(pretok, marked, piece, len, first);
-    while (from < marked->len && status == DAVIT_OK) {
-        size_t end = from + 1;
-
-        while (pretok->meta_split && end < marked->len &&
-               (marked->len - end < pretok->mark_len ||
-                memcmp(marked->str + end, pretok->mark, pretok->mark_len) != 0))
-            end++;
-        if (!pretok->meta_split)
-            end = marked->len;
-        status = encode_piece(job, marked->str + from, end - from);
-        from = end;
-    }
-    return status;
-}
-
-static int32_t give_piece(Job *job, const char *piece, size_t len, bool first)
-{
-    if (job->encoder->tokenizer->pretok.meta_last)
-        return encode_marked(job, piece, len, first);
-    return encode_piece(job, piece, len);
-}
-
-/* Cut with the plugin's scanner. An end that does not move forward is the plugin's
- * mistake; it is taken as the end of the text, so the loop ends whatever it says.
- * @first: @text starts the whole input. */
-static int32_t scan_text(Job *job, const char *text, size_t len, bool first)
-{
-    DavitEncoder *encoder = job->encoder;
-    const davit_tok_shape *shape = &encoder->tokenizer->pretok.shape;
-    uint64_t from = 0;
-    int32_t status = DAVIT_OK;
-
-    if (!shape->scan)
-        return give_piece(job, text, len, first);
-    while (from < len && status == DAVIT_OK) {
-        const uint64_t n = shape->scan(text, len, from, encoder->ends, SCAN_CAP);
-
-        for (uint64_t i = 0; i < MIN(n, SCAN_CAP) && status == DAVIT_OK; i++) {
-            const uint64_t end = encoder->ends[i] & ~DAVIT_TOK_DROP;
-
-            if (end <= from || end > len)
-                return give_piece(job, text + from, len - from, first && from == 0);
-            if (!(encoder->ends[i] & DAVIT_TOK_DROP))
-                status = give_piece(job, text + from, end - from, first && from == 0);
-            from = end;
-        }
-        if (n == 0)
-            return give_piece(job, text + from, len - from, first && from == 0);
-    }
-    return status;
-}
-
-/* Pre-tokenizer and model over a normalised part. @first: it starts the whole text. */
-static int32_t encode_part(Job *job, const char *text, size_t len, bool first)
-{
-    DavitEncoder *encoder = job->encoder;
-    const DavitPretok *pretok = &encoder->tokenizer->pretok;
-
-    if (len == 0)
-        return DAVIT_OK;
-    if (pretok->meta != DAVIT_META_NONE && !pretok->meta_last) {
-        apply_metaspace(pretok, encoder->marked, text, len, first);
-        return scan_text(job, encoder->marked->str, encoder->marked->len, first);
-    }
-    if (pretok->prefix_space && text[0] != ' ') {
-        g_string_assign(encoder->marked, " ");
-        g_string_append_len(encoder->marked, text, (gssize)len);
-        return scan_text(job, encoder->marked->str, encoder->marked->len, first);
-    }
-    return scan_text(job, text, len, first);
-}
-
 /* ---- added tokens ---- */
 
 /* @raw: the splitter walks the raw text. */
-static int32_t add_token(Job *job, const DavitSplitter *splitter, const DavitPart *part,
-                         bool raw)
+static int32_t add_token(DavitEncodeJob *job, const DavitSplitter *splitter,
+                         const DavitPart *part, bool raw)
 {
     const size_t before = job->out->n;
     const size_t len = part->end > part->start ? part->end - part->start : 0;
     const char *text = splitter->text + part->start;
 
+    if (job->stretches) {
+        const DavitStretch added = {.added = part->added->id};
+
+        g_array_append_val(job->stretches, added);
+        return DAVIT_OK;
+    }
     if (!davit_ids_reserve(job->out, 1))
         return DAVIT_E_LIMIT;
     job->out->ids[job->out->n++] = part->added->id;
@@ -319,12 +64,20 @@ static int32_t add_token(Job *job, const DavitSplitter *splitter, const DavitPar
             davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
         davit_align_token(job->align, text, len);
     }
-    tell(job, text, len, before, true);
+    davit_encode_tell(job, text, len, before, true);
+    return DAVIT_OK;
+}
+
+static int32_t give_part(DavitEncodeJob *job, const char *text, size_t len, bool first)
+{
+    if (!job->stretches)
+        return davit_encode_part(job, text, len, first);
+    davit_encode_list(job, text, len, first);
     return DAVIT_OK;
 }
 
 /* Pass 2 and on, over a raw part. */
-static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
+static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, bool first)
 {
     DavitEncoder *encoder = job->encoder;
     const DavitTokenizer *t = encoder->tokenizer;
@@ -343,21 +96,31 @@ static int32_t encode_raw(Job *job, const char *text, size_t len, bool first)
     if (!text)
         return DAVIT_E_LIMIT;
     const bool same = text == raw && len == raw_len;
+    if (job->stretches &&
+        !same) { /* the scratch is used again before its stretches are */
+        char *copy = g_try_malloc(len + 1);
+
+        if (!copy)
+            return DAVIT_E_LIMIT;
+        memcpy(copy, text, len);
+        g_ptr_array_add(job->kept, copy);
+        text = copy;
+    }
     /* where the text changed, bytes have no owner: one locked byte locks the part */
     davit_splitter_init(&splitter, t->normal, text, len,
                         job->safe || (locked && !same && memchr(locked, 1, raw_len)));
     splitter.locked = same ? locked : NULL;
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
         status = part.added ? add_token(job, &splitter, &part, false)
-                            : encode_part(job, text + part.start, part.end - part.start,
-                                          first && !cut && part.start == 0);
+                            : give_part(job, text + part.start, part.end - part.start,
+                                        first && !cut && part.start == 0);
     }
     if (job->align)
         davit_align_end(job->align);
     return status;
 }
 
-static int32_t encode_text(Job *job, const char *text, size_t len)
+static int32_t encode_text(DavitEncodeJob *job, const char *text, size_t len)
 {
     DavitSplitter splitter;
     DavitPart part;
@@ -430,7 +193,7 @@ static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
                                 .message = "the text is not valid UTF-8"});
 }
 
-static int32_t refuse_status(DavitReport *report, int32_t status)
+int32_t davit_encode_refuse(DavitReport *report, int32_t status)
 {
     if (status == DAVIT_E_LIMIT)
         return davit_report_add(report,
@@ -450,8 +213,8 @@ static int32_t refuse_status(DavitReport *report, int32_t status)
                                    "token, which the vocabulary does not hold"});
 }
 
-static int32_t encode(Job *job, const char *text, size_t len, uint32_t flags,
-                      DavitReport *report)
+int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
+                         uint32_t flags, DavitReport *report)
 {
     const DavitPost *post = &job->encoder->tokenizer->post;
     const size_t before = job->out->n;
@@ -464,20 +227,22 @@ static int32_t encode(Job *job, const char *text, size_t len, uint32_t flags,
         status = append_ids(job->out, &post->prefix);
     if (status == DAVIT_OK)
         status = encode_text(job, text, len);
+    if (status == DAVIT_OK && job->stretches)
+        status = davit_encode_listed(job);
     if (status == DAVIT_OK && (flags & DAVIT_ENCODE_SPECIAL))
         status = append_ids(job->out, &post->suffix);
     if (status == DAVIT_OK)
         return DAVIT_OK;
     job->out->n = before;
-    return refuse_status(report, status);
+    return davit_encode_refuse(report, status);
 }
 
 int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,
                      DavitIds *out, DavitReport *report)
 {
-    Job job = {.encoder = encoder, .out = out};
+    DavitEncodeJob job = {.encoder = encoder, .out = out};
 
-    return encode(&job, text, len, flags, report);
+    return davit_encode_run(&job, text, len, flags, report);
 }
 
 static void append_spans(GArray *spans, size_t n, uint64_t at)
@@ -494,14 +259,14 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
 {
     const DavitTokenizer *t = encoder->tokenizer;
     DavitAlign align = {.tokenizer = t, .spans = spans};
-    Job job = {.encoder = encoder, .out = out, .align = &align, .start = text};
+    DavitEncodeJob job = {.encoder = encoder, .out = out, .align = &align, .start = text};
     const guint before = spans->len;
     int32_t status;
 
     if (flags & DAVIT_ENCODE_SPECIAL)
         append_spans(spans, t->post.prefix.n, 0);
     const guint body = spans->len;
-    status = encode(&job, text, len, flags, report);
+    status = davit_encode_run(&job, text, len, flags, report);
     if (status != DAVIT_OK) {
         g_array_set_size(spans, before);
         return status;
@@ -521,9 +286,9 @@ int32_t davit_encode_locked(DavitEncoder *encoder, const char *text, size_t len,
                             const uint8_t *locked, uint32_t flags, DavitIds *out,
                             DavitReport *report)
 {
-    Job job = {.encoder = encoder, .out = out, .locked = locked};
+    DavitEncodeJob job = {.encoder = encoder, .out = out, .locked = locked};
 
-    return encode(&job, text, len, flags, report);
+    return davit_encode_run(&job, text, len, flags, report);
 }
 
 int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,
@@ -531,8 +296,9 @@ int32_t davit_encode_pieces(DavitEncoder *encoder, const char *text, size_t len,
                             DavitReport *report)
 {
     DavitIds ids = {0};
-    Job job = {.encoder = encoder, .out = &ids, .fn = fn, .ctx = ctx};
-    int32_t status = encode(&job, text, len, flags & ~DAVIT_ENCODE_SPECIAL, report);
+    DavitEncodeJob job = {.encoder = encoder, .out = &ids, .fn = fn, .ctx = ctx};
+    int32_t status =
+        davit_encode_run(&job, text, len, flags & ~DAVIT_ENCODE_SPECIAL, report);
 
     davit_ids_clear(&ids);
     return status;

@@ -334,13 +334,23 @@ static void resumes_inside_valid_text(void)
 /* A scan that starts at a cut gives the ends of one that came from the start. */
 static void cut_equals_continued_scan(void)
 {
+    static const ScanFn lined[] = {davit_scan_gpt2, davit_scan_gpt2_digits,
+                                   llama3,          qwen35,
+                                   o200k,           davit_scan_deepseek3,
+                                   jais2,           exaone_moe,
+                                   minicpm5,        laguna,
+                                   tiny_aya,        youtu,
+                                   afmoe,           davit_scan_chameleon,
+                                   cl100k,          kimi,
+                                   coder,           llm,
+                                   bloom,           viking};
     g_autoptr(GRand) rand = g_rand_new_with_seed(8);
 
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 60000; round++) {
         char text[40];
         const uint64_t n = (uint64_t)g_rand_int_range(rand, 2, sizeof text);
         uint64_t all[64], rest[64];
-        const ScanFn scan = scans[round % 6];
+        const ScanFn scan = lined[round % (int)G_N_ELEMENTS(lined)];
 
         random_bytes(rand, text, n);
         text[n / 2] = '\n';

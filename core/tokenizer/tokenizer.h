@@ -174,6 +174,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitEncoder, davit_encoder_free)
 int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,
                      DavitIds *out, DavitReport *report);
 
+/* As davit_encode, on up to @n threads, each with an encoder of its own; the caller's thread
+ * has encoders[0]. Short texts take that one alone. */
+int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char *text,
+                             size_t len, uint32_t flags, DavitIds *out,
+                             DavitReport *report);
+
 /* The bytes of the input that an id stands for; start = end for an id that was added. */
 typedef struct DavitSpan {
     uint64_t start, end;

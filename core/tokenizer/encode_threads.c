@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One long text on several threads. Added tokens, the normaliser and the post-processor
+ * run once over the whole as ever; what they leave is listed, cut where the shape's
+ * plugin (or the vocabulary) says that a scan begun afresh equals a continued one, and
+ * encoded by whoever is free. Ids are joined in order, so they do not depend on the
+ * number of threads.
+ */
+#include "tokenizer/encode.h"
+
+#include <string.h>
+
+#define STRETCH_BYTES 65536u  /* a part is not cut shorter */
+#define TASK_BYTES    65536u  /* stretches are gathered up to this */
+#define LEAST_BYTES   262144u /* shorter texts are not worth a thread */
+
+/* ---- listing ---- */
+
+/* A place in (@from, @n] where @text may be cut without changing an id. */
+static size_t find_cut(const DavitTokenizer *t, const char *text, size_t n, size_t from)
+{
+    const DavitPretok *pretok = &t->pretok;
+    size_t at;
+
+    if (pretok->meta != DAVIT_META_NONE || pretok->prefix_space || from >= n)
+        return n;
+    if (pretok->shape.scan) {
+        at = pretok->shape.cut ? (size_t)pretok->shape.cut(text, n, from) : n;
+        return at > from && at < n ? at : n;
+    }
+    if (t->model != DAVIT_MODEL_BPE)
+        return n;
+    /* the first answer takes @from for the start of a piece, the second need not */
+    at = davit_bpe_cut(&t->bpe, text, n, from);
+    return at < n ? davit_bpe_cut(&t->bpe, text, n, at) : n;
+}
+
+void davit_encode_list(DavitEncodeJob *job, const char *text, size_t len, bool first)
+{
+    size_t from = 0;
+
+    while (from < len) {
+        const size_t end =
+            len - from > STRETCH_BYTES
+                ? find_cut(job->encoder->tokenizer, text, len, from + STRETCH_BYTES)
+                : len;
+        const DavitStretch stretch = {text + from, end - from, -1, first && from == 0};
+
+        g_array_append_val(job->stretches, stretch);
+        from = end;
+    }
+}
+
+/* ---- doing ---- */
+
+/* Neighbouring stretches. */
+typedef struct Task {
+    guint first, end; /* of the list */
+    DavitIds ids;
+    int32_t status;
+} Task;
+
+/* What all threads share. */
+typedef struct Crew {
+    const DavitEncodeJob *job; /* flags, the list */
+    GArray *tasks;             /* Task */
+    guint next;                /* atomic */
+} Crew;
+
+typedef struct Worker {
+    Crew *crew;
+    DavitEncoder *encoder;
+    GThread *thread;
+} Worker;
+
+static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *task)
+{
+    DavitEncodeJob own = {
+        .encoder = encoder, .out = &task->ids, .safe = job->safe, .locked = job->locked};
+
+    for (guint i = task->first; i < task->end && task->status == DAVIT_OK; i++) {
+        const DavitStretch *s = &g_array_index(job->stretches, DavitStretch, i);
+
+        if (s->added < 0)
+            task->status = davit_encode_part(&own, s->text, s->len, s->first);
+        else if (davit_ids_reserve(&task->ids, 1))
+            task->ids.ids[task->ids.n++] = s->added;
+        else
+            task->status = DAVIT_E_LIMIT;
+    }
+}
+
+static void *work(void *data)
+{
+    Worker *worker = data;
+    Crew *crew = worker->crew;
+    guint i;
+
+    while ((i = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->tasks->len)
+        run_task(crew->job, worker->encoder, &g_array_index(crew->tasks, Task, i));
+    return NULL;
+}
+
+static GArray *gather(const GArray *stretches)
+{
+    GArray *tasks = g_array_new(FALSE, FALSE, sizeof(Task));
+    size_t bytes = 0;
+
+    for (guint i = 0; i < stretches->len; i++) {
+        const DavitStretch *s = &g_array_index(stretches, DavitStretch, i);
+        const Task task = {.first = i, .end = i + 1};
+
+        if (i == 0 || bytes >= TASK_BYTES) {
+            g_array_append_val(tasks, task);
+            bytes = 0;
+        }
+        g_array_index(tasks, Task, tasks->len - 1).end = i + 1;
+        bytes += s->len + 8;
+    }
+    return tasks;
+}
+
+/* Append the ids of all tasks, or give the first status that is no success. */
+static int32_t join(GArray *tasks, DavitIds *out)
+{
+    int32_t status = DAVIT_OK;
+
+    for (guint i = 0; i < tasks->len; i++) {
+        Task *task = &g_array_index(tasks, Task, i);
+
+        if (status == DAVIT_OK)
+            status = task->status;
+        if (status == DAVIT_OK && !davit_ids_reserve(out, task->ids.n))
+            status = DAVIT_E_LIMIT;
+        if (status == DAVIT_OK && task->ids.n > 0) {
+            memcpy(out->ids + out->n, task->ids.ids, task->ids.n * sizeof *out->ids);
+            out->n += task->ids.n;
+        }
+        davit_ids_clear(&task->ids);
+    }
+    return status;
+}
+
+int32_t davit_encode_listed(const DavitEncodeJob *job)
+{
+    Crew crew = {.job = job, .tasks = gather(job->stretches)};
+    const size_t n_workers = MIN(job->n_encoders, MAX(crew.tasks->len, 1));
+    g_autofree Worker *workers = g_new0(Worker, n_workers);
+    int32_t status;
+
+    for (size_t i = 0; i < n_workers; i++)
+        workers[i] = (Worker){&crew, job->encoders[i], NULL};
+    for (size_t i = 1; i < n_workers; i++) /* one that cannot be started is not missed */
+        workers[i].thread = g_thread_try_new("davit-encode", work, &workers[i], NULL);
+    work(&workers[0]);
+    for (size_t i = 1; i < n_workers; i++) {
+        if (workers[i].thread)
+            g_thread_join(workers[i].thread);
+    }
+    status = join(crew.tasks, job->out);
+    g_array_free(crew.tasks, TRUE);
+    return status;
+}
+
+int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char *text,
+                             size_t len, uint32_t flags, DavitIds *out,
+                             DavitReport *report)
+{
+    g_autoptr(GArray) stretches = g_array_new(FALSE, FALSE, sizeof(DavitStretch));
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func(g_free);
+    DavitEncodeJob job = {.encoder = encoders[0],
+                          .out = out,
+                          .stretches = stretches,
+                          .kept = kept,
+                          .encoders = encoders,
+                          .n_encoders = n};
+
+    if (n < 2 || len < LEAST_BYTES)
+        return davit_encode(encoders[0], text, len, flags, out, report);
+    return davit_encode_run(&job, text, len, flags, report);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One piece: the model, behind a cache of words. Nothing is allocated per piece or id.
+ */
+#include "tokenizer/encode.h"
+
+#include <string.h>
+
+/* Word cache: direct-mapped, pieces of at most 15 bytes that gave at most 3 ids. */
+#define CACHE_BITS 16
+#define CACHE_TEXT 15
+#define CACHE_IDS  3
+
+typedef struct DavitWord {
+    uint64_t key[2]; /* the bytes, and their count in the last byte; 0 = empty */
+    int32_t ids[CACHE_IDS];
+    uint32_t n;
+} DavitWord;
+
+struct DavitWord *davit_words_new(void)
+{
+    return g_new0(DavitWord, (size_t)1 << CACHE_BITS);
+}
+
+/* Up to 8 bytes as a number, zeros behind. */
+static uint64_t load_bytes(const char *p, size_t n)
+{
+    uint64_t v = 0;
+
+    if (n == 8)
+        memcpy(&v, p, 8);
+    else
+        for (size_t i = 0; i < n; i++)
+            v |= (uint64_t)(uint8_t)p[i] << (8 * i);
+    return v;
+}
+
+static DavitWord *find_word(DavitEncoder *encoder, const char *piece, size_t len,
+                            uint64_t key[2])
+{
+    uint64_t h;
+
+    key[0] = load_bytes(piece, MIN(len, 8));
+    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | (uint64_t)len << 56;
+    h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return &encoder->words[h >> (64 - CACHE_BITS)];
+}
+
+/* Where special tokens stay text, the models that look whole tokens up must not find
+ * them. NULL = they may be found. */
+static const uint8_t *hidden_ids(const DavitEncodeJob *job)
+{
+    return job->safe || job->locked ? job->encoder->tokenizer->id_flags : NULL;
+}
+
+static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len)
+{
+    DavitEncoder *encoder = job->encoder;
+    const DavitTokenizer *t = encoder->tokenizer;
+
+    switch (t->model) {
+    case DAVIT_MODEL_UNIGRAM:
+        return davit_unigram_encode(&t->unigram, &encoder->unigram, piece, len,
+                                    hidden_ids(job), job->out);
+    case DAVIT_MODEL_WORDPIECE:
+        return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job),
+                                      job->out, &encoder->steps);
+    case DAVIT_MODEL_BPE:
+        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, job->out);
+    }
+    g_assert_not_reached();
+}
+
+/* Ids of a piece that no cut divides. */
+static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len)
+{
+    DavitEncoder *encoder = job->encoder;
+    DavitIds *out = job->out;
+    uint64_t key[2];
+    DavitWord *word;
+    size_t before = out->n;
+    int32_t status;
+
+    if (len > CACHE_TEXT ||
+        (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
+        return run_model(job, piece, len);
+    word = find_word(encoder, piece, len, key);
+    if (word->key[0] == key[0] && word->key[1] == key[1]) {
+        if (!davit_ids_reserve(out, CACHE_IDS))
+            return DAVIT_E_LIMIT;
+        memcpy(out->ids + out->n, word->ids, sizeof word->ids);
+        out->n += word->n;
+        return DAVIT_OK;
+    }
+    status = run_model(job, piece, len);
+    if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
+        memcpy(word->key, key, sizeof key);
+        word->n = (uint32_t)(out->n - before);
+        memcpy(word->ids, out->ids + before, word->n * sizeof *word->ids);
+    }
+    return status;
+}
+
+void davit_encode_tell(const DavitEncodeJob *job, const char *text, size_t len,
+                       size_t before, bool added)
+{
+    const DavitPiece piece = {text, len, job->out->ids + before, job->out->n - before,
+                              added};
+
+    if (job->fn)
+        job->fn(job->ctx, &piece);
+}
+
+int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
+{
+    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
+    const size_t before = job->out->n;
+    size_t from = 0;
+    int32_t status = DAVIT_OK;
+
+    if (!bpe->cuts)
+        status = encode_word(job, piece, len);
+    while (bpe->cuts && from < len && status == DAVIT_OK) {
+        const size_t end = davit_bpe_cut(bpe, piece, len, from);
+
+        status = encode_word(job, piece + from, end - from);
+        from = end;
+    }
+    if (status == DAVIT_OK && job->align)
+        davit_align_piece(job->align, piece, len, job->out->ids + before,
+                          job->out->n - before);
+    if (status == DAVIT_OK)
+        davit_encode_tell(job, piece, len, before, false);
+    return status;
+}
