@@ -57,6 +57,24 @@ int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
                                 .message = message});
 }
 
+int32_t davit_tok_check_split(const DavitTokParts *parts, const char *member, size_t len,
+                              DavitReport *report)
+{
+    if (len <= DAVIT_TOK_MAX_SPLIT)
+        return DAVIT_OK;
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                                .status = DAVIT_E_UNSUPPORTED,
+                                .stage = "open",
+                                .subject = davit_report_text(report, "%s: %s",
+                                                             parts->subject, member),
+                                .expected = davit_report_text(
+                                    report, "at most %u bytes a token", DAVIT_TOK_MAX_SPLIT),
+                                .found = davit_report_text(report, "%zu bytes", len),
+                                .message = "the splits of a token of this length are not "
+                                           "searched for"});
+}
+
 static int32_t refuse_merge(DavitTokParts *parts, DavitReport *report, const char *text,
                             size_t len, const char *message)
 {

@@ -26,6 +26,10 @@ int32_t davit_tok_add_rank(DavitTokParts *parts, int64_t id, const char *bytes,
 {
     g_autofree char *member = NULL;
 
+    if (len > DAVIT_TOK_MAX_SPLIT) {
+        member = g_strdup_printf("rank %" G_GINT64_FORMAT, id);
+        return davit_tok_check_split(parts, member, len, report);
+    }
     g_string_truncate(room, 0);
     for (size_t i = 0; i < len; i++)
         g_string_append_unichar(room, davit_byte_letter((uint8_t)bytes[i]));

@@ -182,6 +182,7 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
                              DavitReport *report)
 {
     g_autofree float *scores = g_try_new(float, v->tokens.count);
+    int32_t status = DAVIT_OK;
 
     if (!scores)
         return invalid(parts, report, "tokenizer.ggml.scores", NULL, NULL, "no memory");
@@ -200,6 +201,14 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
             return invalid(parts, report, "tokenizer.ggml.scores", "numbers", "nan",
                            "a score is not a number");
     }
+    for (int64_t id = 0; id < (int64_t)davit_vocab_n_ids(parts->vocab) && !status; id++) {
+        size_t len = 0;
+
+        if (davit_vocab_text(parts->vocab, id, &len))
+            status = davit_tok_check_split(parts, "tokenizer.ggml.tokens", len, report);
+    }
+    if (status)
+        return status;
     if (!davit_tok_merges_from_scores(parts, scores))
         return invalid(parts, report, "tokenizer.ggml.scores", NULL, NULL, "no memory");
     return DAVIT_OK;

@@ -276,11 +276,15 @@ static int32_t add_splits(Model *m, uint32_t id, uint32_t rank)
 {
     size_t len;
     const char *text = davit_vocab_text(m->parts->vocab, id, &len);
+    int32_t status;
     uint32_t n;
 
     davit_ucd_decode(text, len, 0, &n);
     if (n == len)
         return DAVIT_OK;
+    status = davit_tok_check_split(m->parts, "pieces", len, m->report);
+    if (status)
+        return status;
     for (size_t at = 0; at < len; at += n) {
         int32_t left, right;
 

@@ -110,6 +110,35 @@ static void gguf_scores_give_merges(void)
     davit_test_encode(gemma, "ab ab", 0, "5 2 5");
 }
 
+/* Its splits would be looked up one by one, each as long as the token. */
+static void gguf_token_too_long_to_split(void)
+{
+    g_autofree char *long_text = g_strnfill(1025, 'a');
+    const char *const tokens[] = {"<unk>", "<s>", long_text, NULL};
+    static const float scores[] = {0, 0, -3};
+    g_autoptr(GString) a = g_string_new(NULL);
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitGgufVocab vocab = {.model = span("llama"),
+                            .arch = span("llama"),
+                            .tokens = strings(a, tokens),
+                            .scores = (const uint8_t *)scores,
+                            .n_scores = 3,
+                            .bos = 1,
+                            .eos = -1,
+                            .unk = 0,
+                            .pad = -1,
+                            .add_bos = -1,
+                            .add_eos = -1,
+                            .add_space_prefix = -1};
+    const DavitRecord *record;
+
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    record = davit_test_find(report, DAVIT_R_TOKENIZER_UNSUPPORTED);
+    g_assert_nonnull(record);
+    g_assert_cmpstr(record->found, ==, "1025 bytes");
+}
+
 static void gguf_counts_must_agree(void)
 {
     static const char *const tokens[] = {"a", "b", NULL};
@@ -268,6 +297,7 @@ int main(int argc, char **argv)
                     gguf_takes_facts_from_plugin);
     g_test_add_func("/tokenizer/gguf_scores_give_merges", gguf_scores_give_merges);
     g_test_add_func("/tokenizer/gguf_counts_must_agree", gguf_counts_must_agree);
+    g_test_add_func("/tokenizer/gguf_token_too_long_to_split", gguf_token_too_long_to_split);
     g_test_add_func("/tokenizer/gguf_every_name_is_claimed_or_refused",
                     gguf_every_name_is_claimed_or_refused);
     g_test_add_func("/tokenizer/gguf_reasons_name_families_that_exist",

@@ -136,6 +136,28 @@ static void broken_rank_lists_are_malformed(void)
     refused_text("YQ== 0\nYQ= 1\n", DAVIT_R_TOKENIZER_INVALID);
 }
 
+/* Every split of every token is looked up: a token as long as the file would take its square. */
+static void token_of_a_megabyte_is_refused(void)
+{
+    g_autofree char *long_text = g_strnfill(1 << 20, 'a');
+    g_autofree char *coded = g_base64_encode((const guchar *)long_text, 1 << 20);
+    g_autofree char *ranks = g_strdup_printf("YQ== 0\n%s 1\n", coded);
+    g_autoptr(GString) spm = g_string_new(NULL);
+    static const char unk[] = "\x0a\x09\x0a\x05<unk>\x18\x02";
+    static const char one[] = "\x0a\x03\x0a\x01" "a";
+    /* a piece of 2^20 bytes: field 1, length 2^20 + 4, of it field 1, length 2^20 */
+    static const char head[] = "\x0a\x84\x80\x40\x0a\x80\x80\x40";
+    static const char bpe[] = "\x12\x02\x18\x02\x1a\x02\x20\x00";
+
+    refused(ranks, strlen(ranks), DAVIT_R_TOKENIZER_UNSUPPORTED, "1048576 bytes");
+    g_string_append_len(spm, unk, sizeof unk - 1);
+    g_string_append_len(spm, one, sizeof one - 1);
+    g_string_append_len(spm, head, sizeof head - 1);
+    g_string_append_len(spm, long_text, 1 << 20);
+    g_string_append_len(spm, bpe, sizeof bpe - 1);
+    refused(spm->str, spm->len, DAVIT_R_TOKENIZER_UNSUPPORTED, "1048576 bytes");
+}
+
 static void broken_tekken_files_are_malformed(void)
 {
     refused_text("{\"config\":{}}", DAVIT_R_TOKENIZER_INVALID);
@@ -188,6 +210,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/sources/tekken", "tekken_small.json", ids_are_the_library_s);
     g_test_add_func("/sources/unknown_ranks", unknown_rank_list_names_its_hash);
     g_test_add_func("/sources/broken_ranks", broken_rank_lists_are_malformed);
+    g_test_add_func("/sources/token_of_a_megabyte", token_of_a_megabyte_is_refused);
     g_test_add_func("/sources/broken_tekken", broken_tekken_files_are_malformed);
     g_test_add_func("/sources/unknown_tekken", unknown_tekken_regex_is_refused);
     g_test_add_func("/sources/cut_spm", cut_sentencepiece_file_is_refused);

@@ -165,9 +165,17 @@ int32_t davit_tok_settle_merges(DavitTokParts *parts, DavitReport *report);
 int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,
                                  DavitReport *report);
 
+/* Bytes of a token whose splits are tried, each by a look into the vocabulary: their number times
+ * their length must not grow with a file's size. Real tokens have up to some hundred bytes. */
+#define DAVIT_TOK_MAX_SPLIT 1024u
+
+/* Refuses a token of @len bytes, which @member names, when it is longer than that. */
+int32_t davit_tok_check_split(const DavitTokParts *parts, const char *member, size_t len,
+                              DavitReport *report);
+
 /* The merge list that Hugging Face's converter makes from a SentencePiece vocabulary: all
- * splits of every token, by falling @scores, then by lengths of the halves. False when
- * memory is gone. */
+ * splits of every token of at most DAVIT_TOK_MAX_SPLIT bytes (the caller refuses longer ones), by
+ * falling @scores, then by lengths of the halves. False when memory is gone. */
 bool davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores);
 
 #endif

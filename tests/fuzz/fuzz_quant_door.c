@@ -27,6 +27,7 @@ typedef struct Given {
     char name[MOST_TENSORS][80];
     uint32_t n;
     uint64_t n_bytes;
+    const davit_extent *state; /* the one that holds JSON, NULL = none */
 } Given;
 
 static Given given;
@@ -91,7 +92,7 @@ static const GArray *quants(void)
             .plugin_paths = paths, .builtin_dir = DAVIT_PLUGIN_DIR, .only_paths = true};
 
         all = davit_tools_quants(davit_registry_open(&options, report));
-        g_assert_cmpuint(all->len, >=, 9);
+        g_assert_cmpuint(all->len, >=, 10);
     }
     return all;
 }
@@ -107,6 +108,8 @@ static void add_tensor(const char *module, const davit_tensor_info *t)
                              t->name);
     davit_extent *e = &given.extent[given.n++];
 
+    if (strstr(t->name, "quant_state"))
+        given.state = e;
     *e = (davit_extent){.struct_size = DAVIT_END(davit_extent, block_bytes),
                         .name = {name, (uint64_t)n},
                         .dtype = t->dtype,
@@ -135,6 +138,21 @@ static void read_tensors(FuzzInput *in)
             t.n_bytes <= MOST_BYTES - given.n_bytes)
             add_tensor(modules[m], &t);
     }
+}
+
+/* (owned, free) Bytes of all tensors and one more, as no file is empty. A tensor of JSON has the
+ * same text as the settings, with blanks behind it. */
+static uint8_t *make_payload(const FuzzInput *in)
+{
+    const size_t n = (size_t)(in->end - in->at);
+    uint8_t *payload = malloc(given.n_bytes + 1);
+
+    fuzz_fill(in, payload, given.n_bytes + 1);
+    if (given.state && given.state->n_bytes > n)
+        memset(payload + given.state->off, ' ', given.state->n_bytes);
+    if (given.state && n > 0)
+        memcpy(payload + given.state->off, in->at, MIN(n, given.state->n_bytes));
+    return payload;
 }
 
 /* ---- use ---- */
@@ -185,8 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *block;
 
     read_tensors(&in);
-    payload = malloc(given.n_bytes + 1); /* no file is empty */
-    fuzz_fill(&in, payload, given.n_bytes + 1);
+    payload = make_payload(&in);
     ckpt = davit_checkpoint_open_source(
         formats(), davit_source_from_bytes("m.fuzz", payload, given.n_bytes + 1),
         DAVIT_INSPECT | DAVIT_CONVERT, report);

@@ -13,7 +13,9 @@ static const char *const suffixes[] = {
     "weight", "", "qweight", "weight_packed", "blocks", "_blocks", "scales", "weight_scale",
     "weight_scale_inv", "scale", "_scale", "_scale_inv", "_scales", "qzeros", "g_idx",
     "weight_shape", "weight_zero_point", "weight_g_idx", "weight_scale_2",
-    "weight_global_scale", "input_scale", "pre_quant_scale"};
+    "weight_global_scale", "input_scale", "pre_quant_scale", "SCB", "weight_format",
+    "weight.absmax", "weight.quant_map", "weight.quant_state.bitsandbytes__nf4",
+    "weight.nested_absmax", "weight.nested_quant_map"};
 static const struct {
     const char *name;
     uint32_t elems, bytes;
@@ -35,6 +37,8 @@ static const uint8_t layouts[][FUZZ_PARTS][2] = {
     {{5, 5}, {12, 5}, {4, 5}, {6, 5}, {20, 0}},   /* mxfp4 */
     {{0, 5}, {7, 0}, {20, 0}, {21, 0}, {18, 0}},  /* modelopt int4 */
     {{0, 11}, {9, 0}, {20, 0}, {0, 16}, {0, 13}}, /* gguf */
+    {{0, 5}, {24, 0}, {25, 0}, {26, 5}, {27, 0}},  /* bitsandbytes nf4 */
+    {{0, 6}, {22, 0}, {23, 5}, {24, 5}, {28, 0}},  /* bitsandbytes int8 */
 };
 static const uint64_t sizes[] = {1,  2,  3,  4,   7,   8,   16, 24,         32,        33,
                                  48, 64, 96, 128, 256, 512, 0,  1ull << 40, UINT64_MAX};
