@@ -25,6 +25,7 @@ typedef enum State {
 
 typedef struct Frame {
     bool is_object;
+    bool own_keys; /* the caller looks for double ones */
     DavitJsonKeyTable keys;
 } Frame;
 
@@ -240,7 +241,7 @@ static int32_t read_key(DavitJsonReader *r, davit_json_event *out)
     if (r->p == r->end || *r->p != '"')
         return fail(r, r->p, "a key in quotes is expected");
     status = read_text(r, &key, &copied);
-    if (!status)
+    if (!status && !r->frames[r->depth - 1].own_keys)
         status = remember_key(r, at, key, copied);
     if (status)
         return status;
@@ -261,9 +262,16 @@ static int32_t open_frame(DavitJsonReader *r, davit_json_event *out, bool is_obj
     emit(r, out, is_object ? DAVIT_JSON_OBJECT : DAVIT_JSON_ARRAY, at);
     frame = &r->frames[r->depth++];
     frame->is_object = is_object;
+    frame->own_keys = false;
     davit_json_key_table_open(&frame->keys, &r->keys);
     r->state = is_object ? STATE_FIRST_KEY : STATE_FIRST;
     return DAVIT_OK;
+}
+
+void davit_json_own_keys(DavitJsonReader *r)
+{
+    if (r->depth > 0)
+        r->frames[r->depth - 1].own_keys = true;
 }
 
 static int32_t close_frame(DavitJsonReader *r, davit_json_event *out)

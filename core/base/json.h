@@ -28,6 +28,8 @@ DavitJsonReader *davit_json_open(const char *text, size_t len, uint32_t dialect,
  */
 int32_t davit_json_next(DavitJsonReader *reader, davit_json_event *out);
 int32_t davit_json_skip(DavitJsonReader *reader);
+/* Behind an object's start: its keys are not remembered. The caller finds double ones. */
+void davit_json_own_keys(DavitJsonReader *reader);
 void davit_json_close(DavitJsonReader *reader); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitJsonReader, davit_json_close)
 

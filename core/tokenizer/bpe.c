@@ -8,6 +8,8 @@
 
 #include <davit/help/ucd.h>
 
+#include "base/big.h"
+
 #define EMPTY UINT32_MAX
 
 /* U+2581, the SentencePiece mark for a space. */
@@ -44,7 +46,7 @@ bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges)
     bpe->seed = (uint64_t)g_random_int() << 32 | g_random_int() | 1;
     while (n < 2 * n_merges)
         n *= 2;
-    bpe->merges = g_try_new(DavitMerge, n);
+    bpe->merges = davit_big_alloc(n, sizeof(DavitMerge));
     if (!bpe->merges)
         return false;
     memset(bpe->merges, 0xff, n * sizeof *bpe->merges);
@@ -54,7 +56,7 @@ bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges)
 
 void davit_bpe_clear(DavitBpe *bpe)
 {
-    g_free(bpe->merges);
+    davit_big_free(bpe->merges);
     g_free(bpe->bmp);
 }
 

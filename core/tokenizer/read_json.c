@@ -80,6 +80,34 @@ static int32_t refuse_token(Reading *r, const char *text, size_t len, DavitVocab
     return invalid(r, member, "an id from 0 to 16777216", NULL, "the id is out of range");
 }
 
+/* @twin: its text is that of an earlier id. */
+static int32_t refuse_twin(Reading *r, int32_t twin)
+{
+    size_t len;
+    const char *text = davit_vocab_text(r->parts->vocab, twin, &len);
+    g_autofree char *found = davit_escape(text ? text : "", text ? len : 0, 80);
+
+    return davit_report_add(
+        r->report,
+        &(DavitFinding){.code = DAVIT_R_DUPLICATE_KEY,
+                        .status = DAVIT_E_CORRUPT,
+                        .stage = "open",
+                        .subject = davit_report_text(r->report, "%s: model.vocab",
+                                                     r->parts->subject),
+                        .found = found,
+                        .message = "a key is given twice in one object"});
+}
+
+static int32_t seal(Reading *r)
+{
+    const int32_t twin = davit_vocab_seal(r->parts->vocab);
+
+    if (twin == -1)
+        return DAVIT_OK;
+    return twin >= 0 ? refuse_twin(r, twin)
+                     : refuse_token(r, "", 0, DAVIT_VOCAB_TOO_LARGE);
+}
+
 static int32_t read_vocab(Reading *r)
 {
     DavitVocab *vocab = r->parts->vocab;
@@ -95,6 +123,7 @@ static int32_t read_vocab(Reading *r)
     }
     if (event.type != DAVIT_JSON_OBJECT)
         return skip_value(r, &event);
+    davit_json_own_keys(r->reader); /* davit_vocab_seal finds double ones */
     while ((status = next(r, &event)) == DAVIT_OK && event.type == DAVIT_JSON_KEY) {
         DavitVocabAdd added;
 
@@ -113,9 +142,7 @@ static int32_t read_vocab(Reading *r)
     if (status != DAVIT_OK)
         return status;
     r->has_vocab = true;
-    if (davit_vocab_seal(vocab) != -1)
-        return refuse_token(r, "", 0, DAVIT_VOCAB_TOO_LARGE);
-    return DAVIT_OK;
+    return seal(r);
 }
 
 /* ---- merges ---- */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/big.h"
 #include "tokenizer/tokenizer.h"
 
 #define HOLE      UINT32_MAX
@@ -68,7 +69,7 @@ void davit_vocab_free(DavitVocab *vocab)
         return;
     g_free(vocab->block);
     g_free(vocab->entries);
-    g_free(vocab->slots);
+    davit_big_free(vocab->slots);
     g_free(vocab);
 }
 
@@ -165,9 +166,10 @@ int32_t davit_vocab_seal(DavitVocab *vocab)
 
     while (n_slots < 2 * vocab->n_tokens)
         n_slots *= 2;
-    vocab->slots = g_try_new0(Slot, n_slots);
+    vocab->slots = davit_big_alloc(n_slots, sizeof(Slot));
     if (!vocab->slots)
         return -2;
+    memset(vocab->slots, 0, n_slots * sizeof(Slot));
     vocab->n_slots = n_slots;
     for (size_t id = 0; id < vocab->n_ids + AHEAD; id++) {
         if (id < vocab->n_ids && vocab->entries[id].len != HOLE) {
