@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Facts about characters that normalisers need and scanners do not: grapheme clusters and
- * what BERT's normaliser drops. Tables: text_flags.c, made by sdk/src/ucd/make_ucd.py.
+ * what BERT's normaliser drops. Tables: text_flags_tables.c, made by sdk/src/ucd/make_ucd.py.
  */
 #ifndef DAVIT_BASE_TEXT_FLAGS_H
 #define DAVIT_BASE_TEXT_FLAGS_H

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes ucd_tables.c (class bits), core/base/unicode_tables.c (normal forms, lower case) and
-core/base/text_flags.c (grapheme clusters, what BERT's normaliser drops).
+core/base/text_flags_tables.c (grapheme clusters, what BERT's normaliser drops).
 
 The data source is the oracle itself: the PyPI package `tokenizers` (0.23.x), whose regex
 engine, normalisers and pre-tokenizers are asked about every Unicode scalar value. So the
@@ -354,7 +354,7 @@ def write_flags():
     combo = {v: i for i, v in enumerate(combos)}
     index, blocks = two_level(lambda c: combo[bits.get(c, 0)])
     digest = hashlib.sha256(repr(sorted(bits.items())).encode()).hexdigest()
-    with open("core/base/text_flags.c", "w") as f:
+    with open("core/base/text_flags_tables.c", "w") as f:
         f.write(head("Clusters and marks of every code point, two levels: block of 128, then "
                      "set number.", '"text_flags.h"', digest))
         f.write(array("davit_text_sets", "uint16_t", [f"0x{v:x}u" for v in combos], 8))
