@@ -288,27 +288,21 @@ static davit_span prefix(const DavitSpmRules *rules, const char *text, size_t le
     return (davit_span){text, n};
 }
 
-static void append_space(const DavitSpmRules *rules, GString *out)
-{
-    g_string_append(out, rules->escape_spaces ? MARK : " ");
-}
-
-static void append_part(const DavitSpmRules *rules, davit_span part, GString *out)
+static void append_part(davit_span part, GString *out)
 {
     for (uint64_t i = 0; i < part.len; i++) {
         if (part.ptr[i] == ' ')
-            append_space(rules, out);
+            g_string_append(out, MARK);
         else
             g_string_append_c(out, part.ptr[i]);
     }
 }
 
-static void strip_end(const DavitSpmRules *rules, size_t from, GString *out)
+static void strip_end(size_t from, GString *out)
 {
-    const char *space = rules->escape_spaces ? MARK : " ";
-    const size_t n = strlen(space);
+    const size_t n = strlen(MARK);
 
-    while (out->len - from >= n && memcmp(out->str + out->len - n, space, n) == 0)
+    while (out->len - from >= n && memcmp(out->str + out->len - n, MARK, n) == 0)
         g_string_truncate(out, out->len - n);
 }
 
@@ -328,8 +322,8 @@ void davit_spm_append(const DavitSpmRules *rules, const char *text, size_t len,
     }
     if (at == len)
         return;
-    if (rules->dummy_prefix && !rules->suffix)
-        append_space(rules, out);
+    if (rules->dummy_prefix)
+        g_string_append(out, MARK);
     for (; at < len; at += used) {
         davit_span part = prefix(rules, text + at, len - at, &used);
 
@@ -337,12 +331,10 @@ void davit_spm_append(const DavitSpmRules *rules, const char *text, size_t len,
             part.ptr++;
             part.len--;
         }
-        append_part(rules, part, out);
+        append_part(part, out);
         if (part.len > 0)
             after_space = rules->strip_spaces && part.ptr[part.len - 1] == ' ';
     }
     if (rules->strip_spaces)
-        strip_end(rules, from, out);
-    if (rules->dummy_prefix && rules->suffix)
-        append_space(rules, out);
+        strip_end(from, out);
 }

@@ -41,14 +41,13 @@ void davit_charsmap_append(const DavitCharsmap *map, const char *text, size_t le
 typedef struct DavitSpmRules {
     DavitCharsmap *map;   /* owned; NULL = none */
     DavitPieces user;     /* user-defined symbols, which stay as they are */
-    bool dummy_prefix;    /* a space in front (behind with @suffix) */
+    bool dummy_prefix;    /* a space in front */
     bool strip_spaces;    /* no space at the ends, none behind a space */
-    bool escape_spaces;   /* spaces become U+2581 */
-    bool suffix;          /* treat_whitespace_as_suffix */
 } DavitSpmRules;
 void davit_spm_rules_clear(DavitSpmRules *rules);
 
-/* As sentencepiece's Normalizer: the longest text that begins the rest is replaced. */
+/* As sentencepiece's Normalizer: the longest text that begins the rest is replaced, and
+ * spaces become U+2581 (escape_whitespaces). */
 void davit_spm_append(const DavitSpmRules *rules, const char *text, size_t len,
                       GString *out);
 

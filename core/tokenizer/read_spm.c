@@ -2,8 +2,9 @@
  * SentencePiece .model: a protobuf of pieces with score and type, what the trainer did, and
  * how text is normalised. Format: sentencepiece, src/sentencepiece_model.proto.
  *
- * The contract is "equal to sentencepiece", which joins the neighbours whose joined piece
- * scores best: all splits of every piece, in the order of scores.
+ * The contract is "equal to sentencepiece". BPE joins the neighbours whose joined piece
+ * scores best: all splits of every piece, in the order of scores. Unigram takes the best sum
+ * of scores behind sentencepiece's own normaliser.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct Model {
     uint64_t model_type;
     bool byte_fallback, suffix;
     bool dummy_prefix, strip_spaces, escape_spaces;
-    size_t charsmap_len;
+    davit_span charsmap; /* len 0 = none */
     int64_t unk, bos, eos, pad;
 } Model;
 
@@ -187,7 +188,7 @@ static int32_t read_normalizer(Model *m, davit_span message)
 
     while ((more = next_field(&message, &f)) > 0) {
         if (f.number == 2 && f.wire == 2)
-            m->charsmap_len = f.bytes.len;
+            m->charsmap = f.bytes;
         else if (f.number == 3 && f.wire == 0)
             m->dummy_prefix = f.value != 0;
         else if (f.number == 4 && f.wire == 0)
@@ -228,18 +229,20 @@ static int32_t check_model(const Model *m)
 
     if (m->scores->len == 0)
         return invalid(m, "pieces", "at least one", "the file has no pieces");
-    if (m->model_type != 2)
-        return unsupported(m, "trainer_spec.model_type", "bpe",
+    if (m->model_type != 1 && m->model_type != 2)
+        return unsupported(m, "trainer_spec.model_type", "unigram or bpe",
                            names[m->model_type < 5 ? m->model_type : 0]);
     if (m->suffix)
         return unsupported(m, "trainer_spec.treat_whitespace_as_suffix", "false", "true");
-    if (m->charsmap_len > 0)
+    if (!m->escape_spaces)
+        return unsupported(m, "normalizer_spec.escape_whitespaces", "true", "false");
+    if (m->model_type == 1)
+        return DAVIT_OK;
+    if (m->charsmap.len > 0)
         return unsupported(m, "normalizer_spec.precompiled_charsmap", "none", "some");
     if (m->strip_spaces)
         return unsupported(m, "normalizer_spec.remove_extra_whitespaces", "false",
                            "true");
-    if (!m->escape_spaces)
-        return unsupported(m, "normalizer_spec.escape_whitespaces", "true", "false");
     for (guint i = 0; i < m->types->len; i++) {
         if (g_array_index(m->types, uint8_t, i) == TYPE_UNUSED)
             return unsupported(m, "pieces", "no piece of type UNUSED", "one");
@@ -332,6 +335,109 @@ static int32_t make_merges(Model *m)
     return status;
 }
 
+/* ---- unigram ---- */
+
+static int32_t refuse_memory(const Model *m)
+{
+    return davit_report_add(m->report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                                       .status = DAVIT_E_LIMIT,
+                                                       .stage = "open",
+                                                       .subject = m->parts->subject,
+                                                       .message =
+                                                           "no memory for the pieces"});
+}
+
+/* sentencepiece's normaliser; user-defined pieces pass it as they are. */
+static int32_t make_rules(Model *m)
+{
+    DavitSpmRules rules = {.dummy_prefix = m->dummy_prefix,
+                           .strip_spaces = m->strip_spaces};
+    const size_t n = m->types->len;
+    g_autofree uint8_t *skip = g_try_new0(uint8_t, n + 1);
+    bool user = false;
+    const char *why = NULL;
+
+    if (!skip)
+        return refuse_memory(m);
+    for (size_t i = 0; i < n; i++) {
+        skip[i] = g_array_index(m->types, uint8_t, i) != TYPE_USER;
+        user |= !skip[i];
+    }
+    if (m->charsmap.len > 0)
+        rules.map = davit_charsmap_new((const uint8_t *)m->charsmap.ptr, m->charsmap.len,
+                                       &why);
+    if (why)
+        return invalid(m, "normalizer_spec.precompiled_charsmap",
+                       davit_report_text(m->report, "a whole charsmap: %s", why),
+                       "the charsmap is malformed");
+    if (user && davit_pieces_of_vocab(&rules.user, m->parts->vocab, skip) !=
+                    DAVIT_PIECES_MADE) {
+        davit_spm_rules_clear(&rules);
+        return refuse_memory(m);
+    }
+    m->parts->own_normalizer = davit_normalizer_spm(&rules);
+    return DAVIT_OK;
+}
+
+/* The least float above zero that is normal: what the maximum of scores starts from. */
+#define LEAST_FLOAT 1.17549435e-38f
+
+/* User-defined pieces score so that they win: unigram_model.cc, EncodeOptimized. */
+static int32_t make_scores(Model *m)
+{
+    DavitTokParts *parts = m->parts;
+    float most = LEAST_FLOAT;
+
+    for (guint i = 0; i < m->scores->len; i++) {
+        if (g_array_index(m->types, uint8_t, i) == TYPE_NORMAL)
+            most = MAX(most, g_array_index(m->scores, float, i));
+    }
+    for (guint i = 0; i < m->scores->len; i++) {
+        const uint8_t type = g_array_index(m->types, uint8_t, i);
+        double score = (double)g_array_index(m->scores, float, i);
+        uint8_t apart = type == TYPE_NORMAL ? 0 : DAVIT_SCORE_APART;
+        size_t len = 0;
+
+        if (type == TYPE_USER) {
+            davit_vocab_text(parts->vocab, i, &len);
+            score = (double)((float)len * most) - 0.1;
+        } else if (type != TYPE_NORMAL) {
+            apart |= DAVIT_SCORE_SKIP;
+        }
+        if (score - score != 0)
+            return invalid(m, "pieces", "finite scores", "a score is not finite");
+        g_array_append_val(parts->scores, score);
+        g_array_append_val(parts->types, apart);
+    }
+    return DAVIT_OK;
+}
+
+static int32_t make_unigram(Model *m)
+{
+    DavitTokParts *parts = m->parts;
+    const int32_t twin = davit_vocab_seal(parts->vocab);
+    int32_t status = DAVIT_OK;
+
+    if (twin >= 0)
+        return invalid(m, "pieces", "a text of its own", "two pieces have one text");
+    if (twin == -2)
+        return refuse_memory(m);
+    for (unsigned b = 0; m->byte_fallback && b < 256; b++) {
+        char name[8];
+
+        g_snprintf(name, sizeof name, "<0x%02X>", b);
+        if (davit_vocab_find(parts->vocab, name, 6) < 0)
+            return invalid(m, "pieces", "a piece for every byte",
+                           "byte_fallback is set and a byte has no piece");
+    }
+    for (guint i = 0; i < parts->added->len; i++) /* the scores find user-defined ones */
+        g_array_index(parts->added, DavitAdded, i).flags |= DAVIT_ADDED_HIDDEN;
+    parts->model = DAVIT_MODEL_UNIGRAM;
+    parts->sentencepiece = true;
+    status = make_scores(m);
+    return status == DAVIT_OK ? make_rules(m) : status;
+}
+
 /* ---- whole ---- */
 
 /* An id of trainer_spec that is a piece; -1 else. */
@@ -355,17 +461,19 @@ static int32_t fill_parts(Model *m)
     parts->unk = g_strndup(unk, len);
     parts->byte_fallback = m->byte_fallback;
     parts->fuse_unk = true;
-    parts->front_space = m->dummy_prefix;
+    parts->unk_id = parts->specials[DAVIT_SPECIAL_UNK];
+    parts->front_space = m->dummy_prefix && parts->model == DAVIT_MODEL_BPE;
     parts->normalizer = json_pack("{s:s,s:{s:s},s:s}", "type", "Replace", "pattern",
                                   "String", " ", "content", MARK);
     parts->decoder = json_pack(
         "{s:s,s:[{s:s,s:{s:s},s:s},{s:s},{s:s}]}", "type", "Sequence", "decoders", "type",
         "Replace", "pattern", "String", MARK, "content", " ", "type", "ByteFallback",
         "type", "Fuse");
-    if (m->dummy_prefix)
+    if (m->dummy_prefix || m->strip_spaces)
         json_array_append_new(json_object_get(parts->decoder, "decoders"),
                               json_pack("{s:s,s:s,s:i,s:i}", "type", "Strip", "content",
-                                        " ", "start", 1, "stop", 0));
+                                        " ", "start", m->strip_spaces ? INT32_MAX : 1,
+                                        "stop", 0));
     davit_tok_make_post(parts, parts->specials[DAVIT_SPECIAL_BOS], -1);
     return DAVIT_OK;
 }
@@ -396,7 +504,7 @@ DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
     if (status == DAVIT_OK)
         status = check_model(&m);
     if (status == DAVIT_OK)
-        status = make_merges(&m);
+        status = m.model_type == 1 ? make_unigram(&m) : make_merges(&m);
     if (status == DAVIT_OK)
         status = fill_parts(&m);
     if (status == DAVIT_OK)

@@ -83,7 +83,7 @@ DavitTokenizer *davit_tokenizer_from_tiktoken(const char *text, size_t len,
                                               DavitRegistry *registry,
                                               DavitReport *report);
 
-/* The same from a SentencePiece .model of type BPE; ids as sentencepiece gives them.
+/* The same from a SentencePiece .model of type BPE or Unigram; ids as sentencepiece gives them.
  * Control pieces have ids and texts, and are never found in a text. */
 DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
                                          const char *subject, DavitRegistry *registry,

@@ -7,7 +7,7 @@ Writes, beside itself, sources/<name>.{model,json} and sources/<name>.golden.jso
 their ids. A SentencePiece model is trained here on the lines of make_tokenizer_goldens.py;
 tekken.json holds the rank list that training finds in them.
 
-  python3 make_source_goldens.py
+  python3 make_source_goldens.py [--unigram]    all, or the Unigram ones
 
 Needs the PyPI packages sentencepiece, mistral-common and tokenizers; versions are in the
 output.
@@ -27,19 +27,22 @@ OUT = os.path.join(HERE, "sources")
 COUNT = 300
 
 sys.path.insert(0, HERE)
+import encoder_families  # noqa: E402
 import make_tokenizer_goldens as texts  # noqa: E402
 
 
-def all_texts(specials):
+def all_texts(specials, alphabet=texts.ALPHABET, count=COUNT):
     rnd = texts.Random(texts.START)
     out = [t for t in texts.TEXTS]
-    for _ in range(COUNT):
-        out.append(texts.random_text(rnd, specials))
+    for _ in range(count):
+        out.append(texts.random_text(rnd, specials, alphabet))
     return out
 
 
-def write(name, package, encode, specials):
-    cases = [{"text": t, "ids": encode(t)} for t in all_texts(specials)]
+def write(name, package, encode, specials, decode=None, **how):
+    cases = [{"text": t, "ids": encode(t)} for t in all_texts(specials, **how)]
+    for case in cases if decode else []:
+        case["decoded"] = decode(case["ids"])
     versions = {package: importlib.metadata.version(package)}
     with open(os.path.join(OUT, name + ".golden.json"), "w", encoding="utf-8") as f:
         json.dump({"versions": versions, "cases": cases}, f, ensure_ascii=False,
@@ -58,6 +61,20 @@ def spm(name, specials, **options):
         f.write(model.getvalue())
     sp = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     write(name, "sentencepiece", lambda t: [sp.bos_id()] + sp.encode(t), specials)
+
+
+def unigram(name, specials, **options):
+    model, sp = encoder_families.train(texts.CORPUS, **options)
+    with open(os.path.join(OUT, name + ".model"), "wb") as f:
+        f.write(model)
+
+    def decode(ids):
+        # an unknown is " \u2047 " there, and its own text with davit
+        return None if sp.unk_id() in ids else sp.decode(ids)
+
+    write(name, "sentencepiece",
+          lambda t: ([sp.bos_id()] if sp.bos_id() >= 0 else []) + sp.encode(t), specials, decode,
+          alphabet=texts.ALPHABET + encoder_families.WIDE)
 
 
 def tekken():
@@ -93,6 +110,13 @@ def tekken():
 
 
 os.makedirs(OUT, exist_ok=True)
+if sys.argv[1:] == ["--unigram"]:
+    spm = tekken = lambda *a, **k: None
+unigram("unigram_nmt", ["<s>", "[INST]", "x  y"], vocab_size=400,
+        normalization_rule_name="nmt_nfkc", control_symbols=["[INST]"],
+        user_defined_symbols=["day", "x  y", "Ⅷ"])
+unigram("unigram_bytes", ["<s>"], vocab_size=560, character_coverage=0.98, byte_fallback=True,
+        normalization_rule_name="identity", add_dummy_prefix=False, bos_id=-1)
 spm("spm_bytes", ["<s>", "[INST]", "\n\n"], vocab_size=760, byte_fallback=True,
     control_symbols=["[INST]"], user_defined_symbols=["\n\n", "day"])
 spm("spm_plain", ["<s>"], vocab_size=420, add_dummy_prefix=False)
