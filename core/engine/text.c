@@ -28,6 +28,14 @@ static const uint8_t *take_array(const DavitCheckpoint *c, const char *key, uint
     return kv->data;
 }
 
+/* An array of bytes, which GGUF writers call signed or not. */
+static void take_bytes(const DavitCheckpoint *c, const char *key, davit_span *out)
+{
+    const davit_kv *kv = davit_checkpoint_find_key(c, key);
+    if (kv && kv->is_array && (kv->type == DAVIT_KV_U8 || kv->type == DAVIT_KV_I8))
+        *out = (davit_span){(const char *)kv->data, kv->n_bytes};
+}
+
 static int64_t take_id(const DavitCheckpoint *c, const char *key)
 {
     int64_t id;
@@ -67,6 +75,10 @@ static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *regist
     vocab.add_bos = take_flag(c, "tokenizer.ggml.add_bos_token");
     vocab.add_eos = take_flag(c, "tokenizer.ggml.add_eos_token");
     vocab.add_space_prefix = take_flag(c, "tokenizer.ggml.add_space_prefix");
+    vocab.remove_spaces = take_flag(c, "tokenizer.ggml.remove_extra_whitespaces");
+    vocab.cls = take_id(c, "tokenizer.ggml.cls_token_id");
+    vocab.sep = take_id(c, "tokenizer.ggml.seperator_token_id"); /* spelled so in GGUF */
+    take_bytes(c, "tokenizer.ggml.precompiled_charsmap", &vocab.charsmap);
     const char *name = davit_checkpoint_n_files(c) ? davit_checkpoint_file(c, 0).name : "gguf";
     return davit_tokenizer_from_gguf(&vocab, name, registry, report);
 }

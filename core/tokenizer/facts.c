@@ -105,6 +105,11 @@ int32_t davit_tok_read_facts(DavitTokParts *parts, const char *text, DavitReport
     parts->fuse_unk = fact_flag(model, "fuse_unk");
     parts->ignore_merges = fact_flag(model, "ignore_merges");
     parts->merges_by_id = fact_flag(facts, "merges_by_id");
+    if (json_is_string(json_object_get(model, "continuing_subword_prefix")))
+        parts->inside =
+            g_strdup(json_string_value(json_object_get(model, "continuing_subword_prefix")));
+    parts->max_chars =
+        (uint64_t)json_integer_value(json_object_get(model, "max_input_chars_per_word"));
     unk = json_object_get(model, "unk_token");
     if (json_is_string(unk))
         parts->unk = g_strdup(json_string_value(unk));

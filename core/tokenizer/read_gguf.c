@@ -30,8 +30,7 @@ static uint32_t read_u32(const uint8_t *p)
            (uint32_t)p[3] << 24;
 }
 
-/* The string at *off of @strings; false when its length passes the end. */
-static bool next_string(const DavitGgufStrings *strings, uint64_t *off, davit_span *out)
+bool davit_gguf_next(const DavitGgufStrings *strings, uint64_t *off, davit_span *out)
 {
     const char *p = strings->bytes.ptr + *off;
     uint64_t len;
@@ -99,6 +98,7 @@ static int32_t no_memory(const DavitTokParts *parts, DavitReport *report)
 static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool pieces,
                            DavitReport *report)
 {
+    const bool words = parts->model == DAVIT_MODEL_WORDPIECE;
     g_autoptr(GString) room = g_string_new(NULL);
     uint64_t off = 0;
     int32_t twin;
@@ -107,13 +107,15 @@ static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool p
         const uint32_t type = v->types ? read_u32(v->types + 4 * id) : 1;
         davit_span text;
 
-        if (!next_string(&v->tokens, &off, &text))
+        if (!davit_gguf_next(&v->tokens, &off, &text))
             return refuse_token(parts, report, id,
                                 "the string runs past the array's end");
         if (davit_ucd_check(text.ptr, text.len) != text.len)
             return refuse_token(parts, report, id, "the token is not valid UTF-8");
         if (pieces && type == TYPE_USER)
             respell(room, &text);
+        if (words)
+            davit_tok_respell_word(room, parts->inside, &text);
         /* check_counts has bounded the ids and their text */
         if (davit_vocab_add(parts->vocab, (int64_t)id, text.ptr, text.len) !=
             DAVIT_VOCAB_ADDED)
@@ -168,7 +170,7 @@ static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v,
     for (uint64_t i = 0; i < v->merges.count; i++) {
         int32_t status;
 
-        if (!next_string(&v->merges, &off, &line))
+        if (!davit_gguf_next(&v->merges, &off, &line))
             return invalid(parts, report, "tokenizer.ggml.merges", NULL, NULL,
                            "a string runs past the array's end");
         status = davit_tok_add_merge_line(parts, line.ptr, line.len, report);
@@ -216,9 +218,8 @@ static int32_t derive_merges(DavitTokParts *parts, const DavitGgufVocab *v,
 
 /* ---- facts ---- */
 
-/* A post-processor that puts BOS in front and EOS behind as the flags say. */
-static int32_t make_post(DavitTokParts *parts, const DavitGgufVocab *v,
-                         DavitReport *report)
+int32_t davit_tok_gguf_post(DavitTokParts *parts, const DavitGgufVocab *v,
+                            DavitReport *report)
 {
     json_t *facts = json_loads(parts->claim.shape.gguf_facts, 0, NULL);
     const bool bos = v->add_bos < 0 ? json_is_true(json_object_get(facts, "add_bos"))
@@ -264,6 +265,14 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
         *out_len = strlen("gemma4");
         return "gemma4";
     }
+    if (span_is(v->model, "t5") || span_is(v->model, "bert")) {
+        if (span_is(v->model, "bert"))
+            name = davit_tok_has_capitals(&v->tokens) ? "@bert-cased" : "@bert";
+        else
+            name = v->add_space_prefix == 0 ? "@unigram-nospace" : "@unigram";
+        *out_len = strlen(name);
+        return name;
+    }
     if (!span_is(v->model, "llama")) {
         *out_len = v->pre.ptr ? v->pre.len : 0;
         return v->pre.ptr ? v->pre.ptr : "";
@@ -285,7 +294,8 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
     const char *name = claim_name(v, &name_len);
     int32_t status = check_counts(parts, v, report);
 
-    if (!pieces && !span_is(v->model, "gpt2") && !span_is(v->model, "gemma4"))
+    if (!pieces && !span_is(v->model, "gpt2") && !span_is(v->model, "gemma4") &&
+        !span_is(v->model, "t5") && !span_is(v->model, "bert"))
         return davit_report_add(
             report,
             &(DavitFinding){
@@ -294,7 +304,7 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                 .stage = "open",
                 .subject =
                     davit_report_text(report, "%s: tokenizer.ggml.model", parts->subject),
-                .expected = "gpt2 or llama",
+                .expected = "gpt2, llama, t5 or bert",
                 .found = davit_report_text(report, "%.*s", (int)MIN(v->model.len, 80),
                                            v->model.ptr ? v->model.ptr : ""),
                 .message = "this build does not know the tokenizer model"});
@@ -307,8 +317,12 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
     status = davit_tok_read_facts(parts, parts->claim.shape.gguf_facts, report);
     if (status == DAVIT_OK)
         status = read_specials(parts, v, report);
+    if (status == DAVIT_OK && span_is(v->model, "t5"))
+        return davit_tok_gguf_unigram(parts, v, read_tokens, report);
+    if (status == DAVIT_OK && span_is(v->model, "bert"))
+        return davit_tok_gguf_wordpiece(parts, v, read_tokens, report);
     if (status == DAVIT_OK)
-        status = make_post(parts, v, report);
+        status = davit_tok_gguf_post(parts, v, report);
     if (status == DAVIT_OK)
         status = read_tokens(parts, v, pieces, report);
     if (status == DAVIT_OK)

@@ -152,6 +152,33 @@ int32_t davit_tok_build_unigram(DavitTokenizer *t, const DavitTokParts *parts,
 int32_t davit_tok_build_wordpiece(DavitTokenizer *t, const DavitTokParts *parts,
                                   DavitReport *report);
 
+/* ---- GGUF ---- */
+
+/* The string at *off of @strings; false when its length passes the end. */
+bool davit_gguf_next(const DavitGgufStrings *strings, uint64_t *off, davit_span *out);
+
+/* A post-processor that puts BOS in front and EOS behind as the flags say. */
+int32_t davit_tok_gguf_post(DavitTokParts *parts, const DavitGgufVocab *v,
+                            DavitReport *report);
+
+/* Reads tokens and types into @parts and seals the vocabulary. */
+typedef int32_t (*DavitTokensFn)(DavitTokParts *parts, const DavitGgufVocab *v, bool pieces,
+                                 DavitReport *report);
+
+/* The vocabularies of models t5 and bert, behind claim, facts and special ids. */
+int32_t davit_tok_gguf_unigram(DavitTokParts *parts, const DavitGgufVocab *v,
+                               DavitTokensFn read_tokens, DavitReport *report);
+int32_t davit_tok_gguf_wordpiece(DavitTokParts *parts, const DavitGgufVocab *v,
+                                 DavitTokensFn read_tokens, DavitReport *report);
+
+/* Has some token, but for [NAMES], a capital letter of ASCII? Such a vocabulary is of a text
+ * that was not lower-cased. */
+bool davit_tok_has_capitals(const DavitGgufStrings *tokens);
+
+/* A WordPiece token as GGUF spells it, as the vocabulary has it: "▁word" is word, "[CLS]" is
+ * itself, others get @inside in front. */
+void davit_tok_respell_word(GString *room, const char *inside, davit_span *text);
+
 /* Ids of @left, @right and their joined text, rank = parts->merges->len. CORRUPT with a
  * record if one of the three is not in the vocabulary; which may be told by a later call,
  * at last by davit_tok_settle_merges. */

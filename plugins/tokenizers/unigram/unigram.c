@@ -27,9 +27,11 @@
         .gguf_facts = facts,                                                             \
         .scan = scanner}
 
-ENTRY(always_split, WORDS("always", "true"), "@unigram", "{" DECODER("always") "}",
+ENTRY(always_split, WORDS("always", "true"), "@unigram",
+      "{\"add_eos\":true," DECODER("always") "}",
       davit_scan_whitespace);
-ENTRY(never_split, WORDS("never", "true"), "@unigram-nospace", "{" DECODER("never") "}",
+ENTRY(never_split, WORDS("never", "true"), "@unigram-nospace",
+      "{\"add_eos\":true," DECODER("never") "}",
       davit_scan_whitespace);
 ENTRY(first_split, WORDS("first", "true"), NULL, NULL, davit_scan_whitespace);
 ENTRY(always_whole, WORDS("always", "false"), NULL, NULL, davit_scan_whitespace);
