@@ -112,7 +112,8 @@ DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *regi
                                      .stage = "tokenizer",
                                      .subject = "tokenizer.json",
                                      .expected = "tokenizer.json, tekken.json, tokenizer.model, "
-                                                 "tiktoken.model, vocab.json and merges.txt, or "
+                                                 "tiktoken.model, spiece.model, vocab.txt, "
+                                                 "vocab.json and merges.txt, or "
                                                  "tokenizer.ggml keys in a GGUF",
                                      .message = "the model has no tokenizer that davit reads",
                                      .hint = "put the model's tokenizer.json beside its weights, "

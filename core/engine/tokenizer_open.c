@@ -9,7 +9,8 @@
 /* Beside the weights. tokenizer.json says everything; the others leave something out, and
  * are known exactly or refused. */
 static const char *const names[] = {"tokenizer.json",  "tekken.json",   "tokenizer.model",
-                                    "tiktoken.model", "qwen.tiktoken"};
+                                    "tiktoken.model", "qwen.tiktoken", "spiece.model",
+                                    "vocab.txt"};
 
 #define MAX_FILE (512ull << 20) /* of one tokenizer file; the largest known has 40 MB */
 
@@ -98,7 +99,7 @@ static bool is_tokenizer_file(const char *path)
     if (g_str_has_suffix(name, ".index.json"))
         return false;
     return g_str_has_suffix(name, ".json") || g_str_has_suffix(name, ".tiktoken") ||
-           g_str_has_suffix(name, ".model") || strstr(name, ".model.v") != NULL;
+           g_str_has_suffix(name, ".model") || strcmp(name, "vocab.txt") == 0 || strstr(name, ".model.v") != NULL;
 }
 
 DavitTokenizer *davit_tokenizer_open(const char *path, DavitRegistry *registry,

@@ -60,6 +60,8 @@ DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
     }
     if (is_tiktoken(bytes, len))
         return davit_tokenizer_from_tiktoken(bytes, len, subject, registry, report);
+    if (davit_tok_is_vocab_txt(bytes, len))
+        return davit_tokenizer_from_vocab_txt(bytes, len, subject, registry, report);
     return davit_tokenizer_from_spm(bytes, len, subject, registry, report);
 }
 

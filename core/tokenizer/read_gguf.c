@@ -304,7 +304,7 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                 .stage = "open",
                 .subject =
                     davit_report_text(report, "%s: tokenizer.ggml.model", parts->subject),
-                .expected = "gpt2, llama, t5 or bert",
+                .expected = "gpt2, llama, gemma4, t5 or bert",
                 .found = davit_report_text(report, "%.*s", (int)MIN(v->model.len, 80),
                                            v->model.ptr ? v->model.ptr : ""),
                 .message = "this build does not know the tokenizer model"});

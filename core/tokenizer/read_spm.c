@@ -434,6 +434,14 @@ static int32_t make_unigram(Model *m)
         g_array_index(parts->added, DavitAdded, i).flags |= DAVIT_ADDED_HIDDEN;
     parts->model = DAVIT_MODEL_UNIGRAM;
     parts->sentencepiece = true;
+    davit_report_add(m->report,
+                     &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                     .severity = DAVIT_NOTE,
+                                     .stage = "open",
+                                     .subject = parts->subject,
+                                     .message = "ids are sentencepiece's; what a model's own "
+                                                "code does besides (lower case, other ids, "
+                                                "end of text) is not in the file"});
     status = make_scores(m);
     return status == DAVIT_OK ? make_rules(m) : status;
 }

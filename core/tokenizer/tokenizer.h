@@ -93,6 +93,13 @@ DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
                                          const char *subject, DavitRegistry *registry,
                                          DavitReport *report);
 
+/* The same from a vocab.txt of BERT. Whether text is lower-cased is not in the file; it is
+ * taken from the tokens, with a note. */
+DavitTokenizer *davit_tokenizer_from_vocab_txt(const char *text, size_t len,
+                                               const char *subject,
+                                               DavitRegistry *registry,
+                                               DavitReport *report);
+
 /* The same from vocab.json and merges.txt, known by the hash of its tokens. */
 DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,
                                             const char *merges, size_t merges_len,

@@ -175,6 +175,9 @@ int32_t davit_tok_gguf_wordpiece(DavitTokParts *parts, const DavitGgufVocab *v,
  * that was not lower-cased. */
 bool davit_tok_has_capitals(const DavitGgufStrings *tokens);
 
+/* Is this a vocab.txt: has it a line [UNK]? */
+bool davit_tok_is_vocab_txt(const char *text, size_t len);
+
 /* A WordPiece token as GGUF spells it, as the vocabulary has it: "▁word" is word, "[CLS]" is
  * itself, others get @inside in front. */
 void davit_tok_respell_word(GString *room, const char *inside, davit_span *text);
