@@ -39,7 +39,7 @@ void check_fail(Check *check, const char *who, const char *subject, const char *
     if (++check->n_findings > CHECK_MAX_FINDINGS)
         return;
     davit_report_add(check->report,
-                     &(DavitFinding){.code = DAVIT_R_BAD_REPORT,
+                     &(DavitFinding){.code = DAVIT_R_CONTRACT_BROKEN,
                                      .status = DAVIT_E_UNSUPPORTED,
                                      .stage = "check",
                                      .who = who ? who : check->who,

@@ -18,18 +18,28 @@
 static const DavitFlag flags[] = {
     {"id", 0, DAVIT_FLAG_TEXT, "ID", "component id in reverse DNS, org.example.KIND.NAME if absent",
      NULL, NULL, false},
+    {"class", 0, DAVIT_FLAG_TEXT, "CLASS",
+     "arch: the name that config.json has in architectures, NameForCausalLM if absent", NULL, NULL,
+     false},
+    {"model-type", 0, DAVIT_FLAG_TEXT, "TYPE", "arch: its model_type, NAME if absent", NULL, NULL,
+     false},
+    {"from", 0, DAVIT_FLAG_TEXT, "CONFIG", "arch: take both from this config.json", NULL, NULL,
+     false},
     {"dir", 0, DAVIT_FLAG_TEXT, "DIR", "make the folder NAME in this directory", NULL, ".", false},
     {0},
 };
 static const char *const examples[] = {
     "davit plugin new arch mymodel --id org.me.arch.mymodel", "an architecture in ./mymodel",
+    "davit plugin new arch mymodel --from ~/models/mymodel/config.json",
+    "the same for the class and model_type that this model names",
     "davit plugin new tokenizer mytok && cd mytok && cmake -S . -B build && cmake --build build",
     "write a tokenizer family and build it", NULL};
 
 /* What the project is called. */
 typedef struct Project {
     const char *kind, *name;
-    char *id, *class_name; /* (owned) */
+    char *id;                      /* (owned) */
+    char *class_name, *model_type; /* (owned) of an architecture */
     char *target;          /* (owned) path of the folder */
 } Project;
 
@@ -74,6 +84,35 @@ static bool is_id(const char *id)
     return g_strv_length(parts) >= 2 && strlen(id) <= 128;
 }
 
+/* What can stand in a C string, a capability and a config.json. */
+static bool is_word(const char *text, const char *beyond_letters)
+{
+    const size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        if (!g_ascii_isalnum(text[i]) && !strchr(beyond_letters, text[i]))
+            return false;
+    return n >= 1 && n <= 96;
+}
+
+static int check_names(DavitCall *call, const Project *project)
+{
+    static const char *const flags_of_arch[] = {"class", "model-type", "from"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(flags_of_arch); i++)
+        if (davit_call_has(call, flags_of_arch[i]) && strcmp(project->kind, "arch") != 0)
+            return wrong(call, davit_report_text(call->report, "--%s", flags_of_arch[i]),
+                         "KIND arch", project->kind, "only an architecture has such a name");
+    if (!is_word(project->class_name, "_"))
+        return wrong(call, "--class", "letters, digits and _, at most 96", project->class_name,
+                     "the class cannot be used in C and in a capability");
+    if (!is_word(project->model_type, "_-."))
+        return wrong(call, "--model-type", "letters, digits, _, - and ., at most 96",
+                     project->model_type,
+                     "the model type cannot be used in C and in a capability");
+    return DAVIT_EXIT_OK;
+}
+
 static int check(DavitCall *call, const Project *project)
 {
     g_auto(GStrv) kinds = g_strsplit(KINDS, "|", -1);
@@ -93,7 +132,7 @@ static int check(DavitCall *call, const Project *project)
     if (g_file_test(project->target, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK))
         return wrong(call, project->target, "a name that is free", "it exists",
                      "the folder is not made over something else");
-    return DAVIT_EXIT_OK;
+    return check_names(call, project);
 }
 
 /* ---- writing ---- */
@@ -130,6 +169,7 @@ static char *fill_in(const Project *project, const char *template)
     g_string_replace(text, "@NAME@", project->name, 0);
     g_string_replace(text, "@ID@", project->id, 0);
     g_string_replace(text, "@CLASS@", project->class_name, 0);
+    g_string_replace(text, "@TYPE@", project->model_type, 0);
     return g_string_free(text, FALSE);
 }
 
@@ -237,6 +277,54 @@ static void tell(DavitCall *call, const Project *project, const GPtrArray *names
            davit_shown(project->target));
 }
 
+#define MAX_CONFIG (16u << 20) /* bytes of a config.json */
+
+/* Class and model_type of the config.json that --from names; what it lacks stays. */
+static int read_config(DavitCall *call, const char *path, Project *project)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    json_error_t where;
+    gsize len = 0;
+    json_t *doc;
+    const char *class_name, *model_type;
+
+    if (!g_file_get_contents(path, &text, &len, &error))
+        return failed(call, path, error->message);
+    doc = len <= MAX_CONFIG ? json_loadb(text, len, 0, &where) : NULL;
+    class_name =
+        json_string_value(json_array_get(json_object_get(doc, "architectures"), 0));
+    model_type = json_string_value(json_object_get(doc, "model_type"));
+    if (!class_name && !model_type) {
+        json_decref(doc);
+        return wrong(call, "--from", "a config.json with architectures or model_type", path,
+                     "the file names no architecture");
+    }
+    if (class_name && !davit_call_has(call, "class")) {
+        g_free(project->class_name);
+        project->class_name = g_strdup(class_name);
+    }
+    if (model_type && !davit_call_has(call, "model-type")) {
+        g_free(project->model_type);
+        project->model_type = g_strdup(model_type);
+    }
+    json_decref(doc);
+    return DAVIT_EXIT_OK;
+}
+
+/* Names of the architecture: given, else of --from, else made of NAME. */
+static int name_model(DavitCall *call, Project *project)
+{
+    const char *class_name = davit_call_text(call, "class");
+    const char *model_type = davit_call_text(call, "model-type");
+    const char *from = davit_call_text(call, "from");
+
+    project->class_name = class_name ? g_strdup(class_name) : class_of(project->name);
+    project->model_type = g_strdup(model_type ? model_type : project->name);
+    return from && strcmp(project->kind, "arch") == 0 ? read_config(call, from, project)
+                                                      : DAVIT_EXIT_OK;
+}
+
 static int run(DavitCall *call)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -246,15 +334,17 @@ static int run(DavitCall *call)
 
     project.id = id ? g_strdup(id)
                     : g_strdup_printf("org.example.%s.%s", project.kind, project.name);
-    project.class_name = class_of(project.name);
     project.target = g_build_filename(davit_call_text(call, "dir"), project.name, NULL);
-    code = check(call, &project);
+    code = name_model(call, &project);
+    if (code == DAVIT_EXIT_OK)
+        code = check(call, &project);
     if (code == DAVIT_EXIT_OK)
         code = write_project(call, &project, names);
     if (code == DAVIT_EXIT_OK)
         tell(call, &project, names);
     g_free(project.id);
     g_free(project.class_name);
+    g_free(project.model_type);
     g_free(project.target);
     return code;
 }

@@ -151,6 +151,10 @@ static int32_t load_gates(DavitPluginFile *file)
     bundle = enter(file);
     if (!bundle)
         return DAVIT_E_UNSUPPORTED;
+    status = check_unchanged(file); /* what was loaded is what was checked */
+    if (status)
+        return status;
+    davit_needed_clashes(file->needed, file->runpath, file->load->real, file->records);
     outside = davit_running_set(file->bundle_id, "validate");
     status = davit_validate_bundle(file, bundle);
     davit_running_back(outside);

@@ -7,6 +7,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CACHE_FILE  "/etc/ld.so.cache"
@@ -97,8 +98,9 @@ static bool lies_in(const char *dir, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* One of the colon-separated @dirs, $ORIGIN being the directory of @path. */
-static bool lies_in_list(const char *dirs, const char *name, const char *path)
+/* (owned) path of @name in the first of the colon-separated @dirs that has it, $ORIGIN being the
+ * directory of @path; NULL = none. */
+static char *find_in_list(const char *dirs, const char *name, const char *path)
 {
     g_auto(GStrv) parts = g_strsplit(dirs, ":", -1);
     g_autofree char *origin = g_path_get_dirname(path);
@@ -109,9 +111,16 @@ static bool lies_in_list(const char *dirs, const char *name, const char *path)
         g_string_replace(dir, "${ORIGIN}", origin, 0);
         g_string_replace(dir, "$ORIGIN", origin, 0);
         if (dir->len && lies_in(dir->str, name))
-            return true;
+            return g_build_filename(dir->str, name, NULL);
     }
-    return false;
+    return NULL;
+}
+
+static bool lies_in_list(const char *dirs, const char *name, const char *path)
+{
+    g_autofree char *found = find_in_list(dirs, name, path);
+
+    return found != NULL;
 }
 
 /* Without the object's own paths. */
@@ -168,4 +177,63 @@ int32_t davit_needed_check(DavitLibraries *libraries, const GPtrArray *needed,
                 .hint = "install it: davit looks again at every run"});
     }
     return status;
+}
+
+/* ---- one name, two libraries ---- */
+
+typedef struct Loaded {
+    const char *name; /* looked for */
+    char *path;       /* (owned) of the object of that name; NULL = none */
+} Loaded;
+
+static int find_loaded(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    Loaded *loaded = ctx;
+    const char *slash = strrchr(info->dlpi_name, '/');
+
+    (void)size;
+    if (!slash || strcmp(slash + 1, loaded->name) != 0)
+        return 0;
+    loaded->path = g_strdup(info->dlpi_name);
+    return 1;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) != 0 || stat(b, &y) != 0 ||
+           (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+size_t davit_needed_clashes(const GPtrArray *needed, const char *runpath, const char *path,
+                            DavitReport *report)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; runpath && i < needed->len; i++) {
+        Loaded loaded = {.name = g_ptr_array_index(needed, i)};
+        g_autofree char *own = find_in_list(runpath, loaded.name, path);
+
+        if (!own)
+            continue;
+        dl_iterate_phdr(find_loaded, &loaded);
+        if (loaded.path && !is_same_file(own, loaded.path)) {
+            n++;
+            davit_report_add(report,
+                             &(DavitFinding){
+                                 .code = DAVIT_R_LIBRARY_CLASH,
+                                 .severity = DAVIT_WARNING,
+                                 .stage = "dlopen",
+                                 .subject = path,
+                                 .expected = own,
+                                 .found = loaded.path,
+                                 .message = "a library of this name was loaded before, and the "
+                                            "plugin runs on that one instead of its own",
+                                 .hint = "the plugin's author can link the library statically "
+                                         "or give it a name of its own"});
+        }
+        g_free(loaded.path);
+    }
+    return n;
 }

@@ -20,4 +20,10 @@ void davit_libraries_free(DavitLibraries *libraries); /* NULL is fine */
 int32_t davit_needed_check(DavitLibraries *libraries, const GPtrArray *needed,
                            const char *runpath, const char *path, DavitReport *report);
 
+/* After @path was loaded: a library of @needed that @runpath finds beside it, but that the loader
+ * took from elsewhere, because one of that name was there first. A warning "library-clash" for
+ * each. Returns: how many. */
+size_t davit_needed_clashes(const GPtrArray *needed, const char *runpath, const char *path,
+                            DavitReport *report);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "plugin/kinds.h"
 #include "plugin/trust.h"
 
@@ -106,6 +107,26 @@ static int32_t check_build(const DavitManifest *m, const char *path, DavitReport
     return status;
 }
 
+/* The instructions that the file with the entry was built for: it runs before anybody asks. */
+static int32_t check_cpu(const DavitManifest *m, const char *path, DavitReport *report)
+{
+    g_autofree char *level = davit_build_fact(m->build, "cpu");
+    uint64_t needed = UINT64_MAX;
+
+    if (!level || !davit_cpu_cap(level, &needed) || (needed & ~davit_cpu_features()) == 0)
+        return DAVIT_OK; /* not stated, or a level of another architecture */
+    return refuse(report,
+                  &(DavitFinding){.code = DAVIT_R_CPU_UNSUPPORTED,
+                                  .subject = path,
+                                  .expected = davit_report_text(report, "a processor with %s",
+                                                                level),
+                                  .found = davit_cpu_level(),
+                                  .message = "the whole plugin is built for instructions that "
+                                             "this processor lacks",
+                                  .hint = "get a build for a lower level; its author can keep "
+                                          "fast code in files of their own"});
+}
+
 /* Ids belong to their owner, and davit's belong to its own directory. */
 static int32_t check_id(const char *id, bool is_builtin, const char *path,
                         DavitReport *report)
@@ -129,6 +150,7 @@ int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
     int32_t status = check_abi(manifest, path, report);
 
     status = MIN(status, check_build(manifest, path, report));
+    status = MIN(status, check_cpu(manifest, path, report));
     return MIN(status, check_id(manifest->id, is_builtin, path, report));
 }
 

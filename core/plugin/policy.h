@@ -13,7 +13,7 @@
 #define DAVIT_RESERVED_PREFIX "org.davit."
 
 /* The file as a whole. Errors: DAVIT_E_UNSUPPORTED abi-major, host-too-old, host-too-new,
- * build-fact, duplicate-id (all findings). */
+ * build-fact, cpu-unsupported, duplicate-id (all findings). */
 int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
                           const char *path, DavitReport *report);
 

@@ -7,8 +7,10 @@
 
 #include "plugin/registry_private.h"
 
-/* Mark losers SHADOWED with a note that names the winner: copies of one build, then equal
- * ids (earlier tier, higher version, earlier file). */
+/* Mark losers SHADOWED with a note that names the winner: variants NAME.LEVEL.so of NAME.so
+ * (the highest LEVEL of base/cpu.h that this processor has), copies of one build, equal ids
+ * (earlier tier, higher version, earlier file). A variant that does not fit and stands alone is
+ * refused as cpu-unsupported. */
 void davit_shadow(DavitRegistry *registry);
 
 /* Note with each of @components (DavitComponent of one kind, in candidate order) whether

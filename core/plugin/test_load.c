@@ -298,6 +298,30 @@ static void side_effects_are_undone_and_named(void)
 #endif
 }
 
+/* Both bring libspirit.so.1; the second runs on the first's. */
+static void two_libraries_of_one_name_are_told(void)
+{
+    static const char *const names[] = {"dep_a", "dep_b"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitRegistry) registry = NULL;
+        g_autofree char *path = fixture_path(names[i]);
+        g_autofree char *id = g_strdup_printf("org.example.%s", names[i]);
+        const davit_format_iface *iface = NULL;
+        const DavitRecord *r;
+
+        g_assert_cmpint(use_from(path, id, &registry, &iface, report), ==, DAVIT_OK);
+        r = record_of(any_component(registry, id)->file->records, "library-clash");
+        g_assert_cmpint(r != NULL, ==, i == 1);
+        if (r) {
+            g_assert_cmpint(r->severity, ==, DAVIT_WARNING);
+            g_assert_nonnull(strstr(r->expected, "dep_b/libspirit.so.1"));
+            g_assert_nonnull(strstr(r->found, "dep_a/libspirit.so.1"));
+        }
+    }
+}
+
 static void thread_of_start_is_seen_and_joined(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
@@ -362,6 +386,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     setlocale(LC_ALL, "C");
+    g_test_add_func("/load/library-clash", two_libraries_of_one_name_are_told);
     g_test_add_func("/load/codes", broken_plugins_are_refused_by_code);
     g_test_add_func("/load/environment", what_the_machine_lacks_is_said_by_create);
     g_test_add_func("/load/fast_startup", fast_math_startup_is_undone);

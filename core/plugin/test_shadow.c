@@ -72,6 +72,66 @@ static void earlier_tier_wins_over_version(void)
     scratch_free(own);
 }
 
+/* ---- processors: main() caps this one at x86-64-v2 ---- */
+
+static const DavitPluginFile *file_called(const DavitRegistry *registry, const char *path)
+{
+    const GPtrArray *files = davit_registry_files(registry);
+
+    for (size_t i = 0; i < files->len; i++) {
+        const DavitPluginFile *f = g_ptr_array_index(files, i);
+
+        if (strcmp(f->path, path) == 0)
+            return f;
+    }
+    g_assert_not_reached();
+}
+
+static void the_fitting_variant_wins(void)
+{
+    char *dir = scratch_new();
+    g_autofree char *base = scratch_copy(dir, "good", "acme.so");
+    g_autofree char *v2 = scratch_copy(dir, "good", "acme.x86-64-v2.so");
+    g_autofree char *v3 = scratch_copy(dir, "good", "acme.x86-64-v3.so");
+    g_autofree char *other = scratch_copy(dir, "newer", "acme.x86-64-v4.so");
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitRegistry) registry = registry_over(dir, report);
+    const DavitComponent *c = davit_registry_find(registry, "org.example.good");
+
+    g_assert_nonnull(c);
+    g_assert_cmpstr(c->file->path, ==, v2);
+    g_assert_cmpstr(davit_state_name(file_called(registry, base)->state), ==, "shadowed");
+    g_assert_cmpstr(davit_state_name(file_called(registry, v3)->state), ==, "shadowed");
+    /* another version is no variant of these: it stands alone, and not for this processor */
+    g_assert_cmpstr(davit_state_name(file_called(registry, other)->state), ==, "refused");
+    g_assert_nonnull(record_of(file_called(registry, other)->records, "cpu-unsupported"));
+    scratch_free(dir);
+}
+
+static void a_variant_alone_may_be_refused(void)
+{
+    char *dir = scratch_new();
+    g_autofree char *v3 = scratch_copy(dir, "good", "acme.x86-64-v3.so");
+    g_autofree char *fact = scratch_copy(dir, "cpu_fact", "fact.so");
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitRegistry) registry = registry_over(dir, report);
+    const char *const paths[] = {v3, fact};
+    const char *const wanted[] = {"x86-64-v3", "a processor with x86-64-v4"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        const DavitPluginFile *f = file_called(registry, paths[i]);
+        const DavitRecord *r = record_of(f->records, "cpu-unsupported");
+
+        show_records(f->records);
+        g_assert_cmpstr(davit_state_name(f->state), ==, "refused");
+        g_assert_nonnull(r);
+        g_assert_cmpstr(r->expected, ==, wanted[i]);
+        g_assert_cmpint(r->severity, ==, DAVIT_ERROR);
+    }
+    g_assert_cmpuint(davit_registry_kind(registry, DAVIT_KIND_ID_FORMAT)->len, ==, 0);
+    scratch_free(dir);
+}
+
 /* ---- order ---- */
 
 static void candidates_come_in_one_order(void)
@@ -101,9 +161,12 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_unsetenv("DAVIT_PLUGIN_PATH");
+    g_setenv("DAVIT_CPU_LEVEL", "x86-64-v2", TRUE);
     g_test_add_func("/shadow/version", higher_version_wins_within_a_tier);
     g_test_add_func("/shadow/build", copy_of_one_build_is_shadowed);
     g_test_add_func("/shadow/tier", earlier_tier_wins_over_version);
+    g_test_add_func("/shadow/variants", the_fitting_variant_wins);
+    g_test_add_func("/shadow/variant-alone", a_variant_alone_may_be_refused);
     g_test_add_func("/shadow/order", candidates_come_in_one_order);
     return g_test_run();
 }

@@ -33,13 +33,13 @@ static void run_phase(test_call *c, const davit_kernel_entry *entry, uint32_t ph
 
 static void run_entry(test_call *c, const davit_kernel_entry *entry, split s)
 {
-    davit_work work = {.struct_size = DAVIT_END(davit_work, n_tasks), .n_phases = 1};
+    davit_work work = {.struct_size = DAVIT_END(davit_work, n_tasks)};
     void *self = c->call.self;
 
     if (entry->size)
         entry->size(self, &c->call, c->batch.n_tokens, c->batch.n_rows, c->batch.n_tokens, &work);
     else
-        work.n_tasks[0] = c->call.out[0].n_rows;
+        work.n_phases = 1, work.n_tasks[0] = c->call.out[0].n_rows;
     if (!test_expect(c->t, work.n_phases >= 1 && work.n_phases <= DAVIT_MAX_PHASES,
                      "%s: %llu phases", entry->name, (unsigned long long)work.n_phases))
         return;

@@ -63,7 +63,7 @@ static void check_and_size(test_call *c, const davit_kernel_entry *entry, int is
         return;
     }
     for (size_t i = 0; entry->size && i < sizeof steps / sizeof *steps; i++) {
-        davit_work work = {.struct_size = DAVIT_END(davit_work, n_tasks), .n_phases = 1};
+        davit_work work = {.struct_size = DAVIT_END(davit_work, n_tasks)};
 
         entry->size(c->call.self, &c->call, steps[i], steps[i], steps[i], &work);
         if (is_damaged) /* it need not be refused; it must not crash */

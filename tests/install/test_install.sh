@@ -47,6 +47,27 @@ code=0
 [ $code = 3 ] || fail "TOY2: exit $code"
 grep -q 'version 1 only' "$work/err" || fail "the toy plugin's refusal is lost"
 
+# one plugin for several processors: davit takes the file for this one and says so of the others
+if grep -q ssse3 /proc/cpuinfo 2>/dev/null && [ "$(uname -m)" = x86_64 ]; then
+    mkdir "$work/fast"
+    {
+        echo 'cmake_minimum_required(VERSION 3.25)'
+        echo 'project(fast LANGUAGES C)'
+        echo 'find_package(DavitPlugin 1 REQUIRED)'
+        echo "davit_add_plugin(NAME toy SOURCES $source_dir/sdk/examples/toy/toy.c"
+        echo '  FAST_SOURCES fast.c VARIANTS x86-64-v2 x86-64-v4)'
+    } >"$work/fast/CMakeLists.txt"
+    echo 'int fast(int x); int fast(int x) { return x + 1; }' >"$work/fast/fast.c"
+    cmake -S "$work/fast" -B "$work/fast/b" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+        >"$work/log" 2>&1 || { cat "$work/log"; fail "variants do not configure"; }
+    cmake --build "$work/fast/b" >"$work/log" 2>&1 || { cat "$work/log"; fail "variants do not build"; }
+    DAVIT_CPU_LEVEL=x86-64-v2 "$prefix/bin/davit" plugin inspect org.example.toy --all \
+        --plugin-path "$work/fast/b" >"$work/out" 2>&1 || true
+    DAVIT_CPU_LEVEL=x86-64-v2 "$prefix/bin/davit" plugin list --json --plugin-path "$work/fast/b" >"$work/out"
+    tr -d ' \n' <"$work/out" | grep -q 'toy.x86-64-v2.so","state":"ok"\|"state":"ok"[^{}]*toy.x86-64-v2.so' ||
+        { cat "$work/out"; fail "the variant for this processor is not taken"; }
+fi
+
 # the guide of every kind, and what it names
 docs=$prefix/share/davit/sdk-1/docs
 for page in README add-a-format add-an-arch add-a-quant add-a-tokenizer add-kernels; do

@@ -32,7 +32,9 @@ cd "$work/all"
     echo 'project(all LANGUAGES C)'
     echo 'enable_testing()'
     for kind in $kinds; do
-        "$davit" plugin new "$kind" "my_$kind" --id "net.someone.$kind.mine" -q || fail "plugin new $kind"
+        set --
+        [ "$kind" != arch ] || set -- --class Tiny2ForCausalLM --model-type tiny-2
+        "$davit" plugin new "$kind" "my_$kind" --id "net.someone.$kind.mine" -q "$@" || fail "plugin new $kind"
         echo "add_subdirectory(my_$kind)"
     done
 } >CMakeLists.txt
@@ -44,6 +46,9 @@ for kind in $kinds; do
     done
     if grep -rn '@[A-Z]*@' "my_$kind"; then fail "a placeholder is left"; fi
 done
+
+grep -q '"hf=Tiny2ForCausalLM"' my_arch/my_arch.c || fail "--class is not in the capability"
+grep -q 'model_types = "tiny-2"' my_arch/my_arch.c || fail "--model-type is not in the plugin"
 
 run cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/davit" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Wshadow -Werror"
@@ -99,6 +104,14 @@ mkdir empty
 touch file
 ln -s nowhere link
 for there in empty file link; do expect 2 'it exists' format $there; done
+expect 2 'only an architecture' format x --class XForCausalLM
+expect 2 'the class cannot be used' arch x --class 'X"Y'
+expect 2 'the model type cannot be used' arch x --model-type 'x y'
+expect 1 'nowhere' arch x --from nowhere/config.json
+expect 2 'names no architecture' arch x --from file
 [ "$(ls -A)" = "$(printf 'empty\nfile\nlink')" ] || fail "a refusal left files: $(ls -A)"
+"$davit" plugin new arch y -q --from "$source_dir/tests/golden/models/qwen3_moe/config.json" || fail "--from fails"
+grep -q '"hf=Qwen3MoeForCausalLM"' y/y.c || fail "--from does not give the class"
+grep -q 'model_types = "qwen3_moe"' y/y.c || fail "--from does not give the model type"
 "$davit" plugin new format x --json | grep -q '"schema": "davit-plugin-new/1"' || fail "no JSON answer"
 echo "five projects build, pass and are listed"

@@ -32,6 +32,9 @@ while read -r name test; do
     fi
 done <"$list"
 
+check 3 "$fixtures/check_format_leak.so"
+grep -q "contract-broken" "$scratch/out" || die "a broken rule has another code"
+
 # samples are cut and changed too; another start, more rounds
 check 0 org.davit.format.safetensors --sample "$models/llama/model.safetensors" --seed 7
 check 0 org.davit.format.gguf --sample "$models/gguf_llama/model.gguf"

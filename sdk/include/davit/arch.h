@@ -27,8 +27,8 @@ extern "C" {
  * context, tie (bool), hd head width, and for rotary embedding theta, theta_local (there =
  * sliding_attention layers use it unscaled unless the file nests its rope), partial (there =
  * the architecture reads partial_rotary_factor). */
-typedef struct davit_config_row {
-    const char *sym;  /* "nkv" */
+typedef struct davit_config_row { /* all strings (static) */
+    const char *sym;  /* "nkv": letters, digits and _, at most 63, once per table */
     /* "int" "float" "bool" "str", or with a trailing '*' a per-layer array (one value in the
      * file stands for all layers); "layers" = a list of layer indexes, the symbol is 1 for
      * those layers and 0 for the others */
@@ -64,7 +64,7 @@ typedef struct davit_config_row {
  *   add1        x + 1;  neg_exp  -exp(x)                                             value
  * A slot whose only transform is perm and whose row flags hold DAVIT_SLOT_ROPE may stay in
  * stored order; slot_flags then says DAVIT_SLOT_INTERLEAVED and the forward uses INTER. */
-typedef struct davit_slot_row {
+typedef struct davit_slot_row { /* all strings (static) */
     const char *id;    /* "attn.q" */
     const char *scope; /* "G" one for the model, "L" one per layer */
     const char *when;  /* condition; NULL = always */
@@ -91,7 +91,8 @@ typedef struct davit_slot_row {
 /* ---- program builder ----
  *
  * Handles are >= 0; -1 = absent. Errors are sticky: after the first, every call returns -1
- * or 0 and the program is refused with the record, so a forward checks nothing. */
+ * or 0 and the program is refused with the record, so a forward checks nothing. Structs, strings
+ * and arrays that are passed in are copied. Valid during build only, on its thread. */
 typedef struct davit_builder davit_builder;
 
 #define DAVIT_ROWS_T 0u /* one row per token */
@@ -112,26 +113,33 @@ typedef struct davit_op_rec {
 
 typedef struct davit_build_suite {
     uint64_t struct_size;
+    /* (borrowed) build: for the "config" suite. Never NULL. */
     const davit_config *(*config)(davit_builder *b);
     /* Slot @id of @layer (-1 for scope G). -1 if it is optional and absent, its condition does
      * not hold there, or the table has no such id: an op that needs it is then refused. */
     int32_t (*slot)(davit_builder *b, const char *id, int64_t layer);
-    /* Size of axis @axis of a slot, already cut for this rank. */
+    /* Size of axis @axis of a slot or constant, 0 = outermost, already cut for this rank. Error:
+     * the slot is absent, or has no such axis. */
     uint64_t (*slot_dim)(davit_builder *b, int32_t slot, uint32_t axis);
-    uint32_t (*slot_flags)(davit_builder *b, int32_t slot); /* DAVIT_SLOT_ */
-    /* A float32 table computed by the plugin, [n_rows, n_cols]; copied. */
+    uint32_t (*slot_flags)(davit_builder *b, int32_t slot); /* DAVIT_SLOT_; 0 if absent */
+    /* A float32 table computed by the plugin, [n_rows, n_cols], at most 2^28 elements; stands
+     * where an op takes a vector or table as weight. Error: empty, too large, no memory. */
     int32_t (*constant)(davit_builder *b, const float *data, uint64_t n_rows, uint64_t n_cols);
-    /* A new value. @dtype "f32/1" or "i32/1". */
+    /* A new value of @width elements in each row. @dtype "f32/1" or "i32/1"; @rows DAVIT_ROWS_T
+     * or _R. Error: another dtype, width 0 or above 2^32. */
     int32_t (*value)(davit_builder *b, const char *dtype, uint32_t rows, uint64_t width);
-    uint64_t (*value_width)(davit_builder *b, int32_t value);
+    uint64_t (*value_width)(davit_builder *b, int32_t value); /* Error: no such value */
+    /* A new state; dtype is the host's to choose. Error: a struct without sizes. */
     int32_t (*state)(davit_builder *b, const davit_state_spec *spec);
     /* What follows belongs to layer @i; -1 = to no layer. */
     void (*layer)(davit_builder *b, int64_t i);
+    /* Append an op. Error: a handle that is absent where one is needed, or of another kind. */
     void (*op)(davit_builder *b, const davit_op_rec *rec);
-    /* Name a value for taps and messages: "layer", "logits". */
+    /* Name a value for taps and messages: "layer", "logits". Error: no such value. */
     void (*name)(davit_builder *b, int32_t value, const char *name);
-    /* The program's result, [R, V] logits. */
+    /* The program's result, [R, V] logits; the last call counts. Error: no such value. */
     void (*output)(davit_builder *b, int32_t value);
+    /* Refuse the program with @record, as an error of the plugin's own. */
     void (*fail)(davit_builder *b, const davit_refusal *record);
 } davit_build_suite;
 
@@ -148,10 +156,14 @@ typedef struct davit_arch_iface {
     uint64_t slot_stride;    /* sizeof(davit_slot_row) */
     const char *const *ignore; /* globs of tensor names skipped by rule, each "glob  reason";
                                 * beyond those that core skips for all; NULL = none */
-    /* Refuse settings that ask for unknown math; may be NULL. [any thread] */
+    /* Refuse settings that ask for unknown math. @config (borrowed) the call: read it through the
+     * "config" suite; every symbol is within its bounds, what they do together is not known.
+     * DAVIT_OK, or DAVIT_E_UNSUPPORTED with a record. NULL = nothing to refuse. [any thread] */
     int32_t (*check)(void *self, const davit_config *config, const davit_sink *sink);
-    /* Record entry @entry ("decode") into @b with @build. NULL = declared only. Returns a
-     * status; sticky builder errors count without it. [any thread] */
+    /* Record entry @entry ("decode") into @b with @build, all (borrowed) the call. NULL = declared
+     * only. Returns DAVIT_OK, or a negative status with a record (DAVIT_E_UNSUPPORTED for another
+     * entry); sticky builder errors count without it. The same program for the same settings and
+     * slots. [any thread] */
     int32_t (*build)(void *self, const davit_build_suite *build, davit_builder *b,
                      const char *entry, const davit_sink *sink);
 } davit_arch_iface;

@@ -13,15 +13,21 @@
 extern "C" {
 #endif
 
+/* Collective calls: every rank makes them in the same order with the same sizes. @queue NULL =
+ * host memory, and the call returns when it is done; else device memory, in the order of that
+ * queue. Memory is the caller's, (borrowed) until then. All return DAVIT_OK, or DAVIT_E_IO when a
+ * peer is gone, from then on always. All slots are required. [one thread at a time] */
 typedef struct davit_comm_iface {
     uint64_t struct_size; /* DAVIT_END(davit_comm_iface, barrier) */
-    uint64_t (*rank)(void *self);
-    uint64_t (*size)(void *self);
-    /* In place over @n float32; @queue NULL = host memory, returns when done. */
+    uint64_t (*rank)(void *self); /* < size. [any thread] */
+    uint64_t (*size)(void *self); /* ranks, >= 1. [any thread] */
+    /* data[n] float32 becomes the sum over all ranks, in place. */
     int32_t (*all_reduce)(void *self, float *data, uint64_t n, void *queue);
+    /* @mine: @n_bytes; @all: size * n_bytes, in rank order; @mine may be its place in @all. */
     int32_t (*all_gather)(void *self, const void *mine, void *all, uint64_t n_bytes, void *queue);
+    /* @n_bytes of rank @root (< size) to all. */
     int32_t (*broadcast)(void *self, void *data, uint64_t n_bytes, uint64_t root, void *queue);
-    int32_t (*barrier)(void *self);
+    int32_t (*barrier)(void *self); /* returns when every rank has called */
 } davit_comm_iface;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "kernels", interface 0.1: entries that compute ops, layouts they pack, a device.
+ * Kind "kernels", interface 0.2: entries that compute ops, layouts they pack, a device.
  *
  * The host owns threads, memory and the order of work. A kernel gets a call (what to
  * compute), a phase and a range of tasks, and returns nothing: whatever can be refused was
@@ -27,7 +27,8 @@ extern "C" {
 /* ---- what a call works on ---- */
 
 /* One step of the engine. Arrays lie at fixed addresses in the device's memory; the struct
- * itself is host memory. */
+ * itself is host memory. All of it is (borrowed) the step, read only; the host has checked that
+ * indexes are in range. */
 typedef struct davit_batch {
     uint64_t struct_size;
     uint64_t n_tokens;     /* T */
@@ -51,10 +52,11 @@ typedef struct davit_batch {
 } davit_batch;
 
 typedef struct davit_value {
-    void *data;          /* row-major, rows follow one another without gaps */
+    void *data;          /* [n_rows, width] row-major, without gaps between rows; starts at the
+                          * device's alignment. (borrowed) the call: the host's memory */
     uint64_t n_rows;     /* T or R of this step */
-    uint64_t width;
-    const char *dtype;   /* "f32/1" or "i32/1" */
+    uint64_t width;      /* elements of a row, >= 1 */
+    const char *dtype;   /* "f32/1" or "i32/1", interned */
 } davit_value;
 
 /* Stored or packed bytes of a row range of one expert. No alignment is promised for stored
@@ -64,9 +66,11 @@ typedef struct davit_segment {
     uint64_t expert; /* 0 for a matrix */
     uint64_t row;    /* first logical row */
     uint64_t n_rows;
-    uint64_t n_parts;
-    const uint8_t *part[DAVIT_MAX_PARTS];  /* start of that part's bytes for this row range */
-    uint64_t row_bytes[DAVIT_MAX_PARTS];   /* distance between rows; 0 = see the layout */
+    uint64_t n_parts; /* of the layout, in the order of davit_quant_desc.parts; packed: 1 */
+    /* Start of that part's bytes for this row range; read only. (borrowed) the weights live
+     * longer than the engine */
+    const uint8_t *part[DAVIT_MAX_PARTS];
+    uint64_t row_bytes[DAVIT_MAX_PARTS];   /* bytes between rows; 0 = see the layout */
 } davit_segment;
 
 typedef struct davit_weight {
@@ -74,8 +78,9 @@ typedef struct davit_weight {
     uint64_t n_experts; /* E, 1 for a matrix or vector */
     uint64_t n_rows;    /* N */
     uint64_t n_cols;    /* K, 1 for a vector */
-    uint64_t params[8]; /* of the scheme (davit_quant_desc) */
-    uint64_t n_segments;
+    uint64_t params[8]; /* of the scheme (davit_quant_desc); packed from CODES: the bytes of a
+                         * davit_quant_codes */
+    uint64_t n_segments; /* 0 in check */
     const davit_segment *segments; /* ascending (expert, row), covering all; NULL in check */
 } davit_weight;
 
@@ -86,15 +91,17 @@ typedef struct davit_state_spec {
     uint64_t struct_size;
     uint32_t kind;     /* DAVIT_STATE_ */
     uint32_t reserved;
-    uint64_t n_heads;  /* nkv */
-    uint64_t k_dim;
-    uint64_t v_dim;
+    uint64_t n_heads;  /* nkv, >= 1 */
+    uint64_t k_dim;    /* elements of a head's key */
+    uint64_t v_dim;    /* elements of a head's value */
     uint64_t window;   /* tokens that stay visible; 0 = all */
     const char *dtype; /* storage: "f32/1" or "f16/1"; set by the host */
 } davit_state_spec;
 
+/* Memory of one state: the host's, (borrowed) the call; not zeroed: a block holds what ops wrote
+ * there. What lies inside a block is the component's own affair. */
 typedef struct davit_state {
-    uint8_t *base;             /* block b at base + b * block_bytes */
+    uint8_t *base;             /* block b at base + b * block_bytes; the device's alignment */
     uint64_t block_bytes;      /* as answered by state_size */
     const davit_state_spec *spec;
 } davit_state;
@@ -123,12 +130,14 @@ typedef struct davit_call {
     const davit_weight *weight[DAVIT_MAX_WEIGHTS]; /* NULL = optional one is absent */
 } davit_call;
 
+/* What size fills; all but struct_size comes as zeros. */
 typedef struct davit_work {
-    uint64_t struct_size;
-    uint64_t scratch_bytes; /* shared */
-    uint64_t worker_bytes;  /* per worker */
-    uint64_t n_phases;      /* 1..DAVIT_MAX_PHASES; a barrier lies between phases */
-    uint64_t n_tasks[DAVIT_MAX_PHASES];
+    uint64_t struct_size;   /* set by the host */
+    uint64_t scratch_bytes; /* shared by all workers; 0 = none */
+    uint64_t worker_bytes;  /* for each worker; 0 = none */
+    uint64_t n_phases;      /* 1..DAVIT_MAX_PHASES, must be set; a barrier lies between phases */
+    uint64_t n_tasks[DAVIT_MAX_PHASES]; /* of each phase; a task is what one thread does whole.
+                                         * 0 = the phase has nothing to do */
 } davit_work;
 
 /* ---- entries ---- */
@@ -140,16 +149,19 @@ typedef struct davit_work {
 typedef struct davit_kernel_entry {
     uint64_t struct_size; /* DAVIT_END(davit_kernel_entry, run) */
     const char *op;       /* "linear/1" */
-    const char *name;     /* for people: "linear q4_k avx2" */
+    const char *name;     /* for people and for ranks: "linear q4_k avx2"; once per component */
     const char *layouts;  /* '|'-joined weight layouts it takes for matrix weights; vectors
                            * (bias, norm gains, tables) are always f32/1. NULL = no matrices */
     uint64_t cpu;         /* DAVIT_CPU_ bits that must be there; 0 = none */
-    uint64_t attr_size;   /* attribute bytes it knows; a call with more non-zero is not offered */
-    uint32_t score;       /* 100 scalar, 300 generic SIMD, 500 tuned; higher only with figures */
+    uint64_t attr_size;   /* attribute bytes it knows, DAVIT_END of the last field; a call with
+                           * more non-zero is not offered */
+    uint32_t score;       /* 0..1000: 100 scalar, 300 generic SIMD, 500 tuned; higher only with
+                           * figures. The highest that accepts is taken */
     uint32_t flags;       /* DAVIT_ENTRY_ */
 
-    /* May this call be computed? Static facts only. NULL = yes. Errors: DAVIT_E_UNSUPPORTED
-     * with a record. [any thread] */
+    /* May this call be computed? Static facts only: layouts are in the entry's list and attr_size
+     * holds, everything else may be odd (counts, widths, attributes) and is checked here. NULL =
+     * yes. Errors: DAVIT_E_UNSUPPORTED with a record. [any thread] */
     int32_t (*check)(void *self, const davit_call *call, const davit_sink *sink);
 
     /* Scratch, phases and tasks for T = @n_tokens, R = @n_rows and at most @ctx tokens of
@@ -159,8 +171,11 @@ typedef struct davit_kernel_entry {
     void (*size)(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
                  uint64_t ctx, davit_work *out);
 
-    /* Do tasks [first, first + count) of @phase. Device entries get one task: enqueue on
-     * @queue and return. Cannot fail. Required. [worker threads] */
+    /* Do tasks [first, first + count) of @phase; tasks of one phase run in any order and at the
+     * same time, so none may write what another reads or writes. @worker < the engine's number of
+     * threads, for worker_scratch; no two calls at a time have the same. @queue NULL = host memory.
+     * Device entries get one task: enqueue on @queue and return. Cannot fail, allocates nothing,
+     * takes no lock. Required. [worker threads] */
     void (*run)(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
                 uint32_t worker, void *queue);
 } davit_kernel_entry;
@@ -172,44 +187,52 @@ typedef struct davit_pack {
     const char *from;     /* '|'-joined stored layouts it packs straight from; NULL = none */
     uint32_t forms;       /* DAVIT_FORM_ bits it packs from otherwise */
     uint32_t lossy;       /* 1 = values change: never chosen unasked */
-    uint64_t row_block;   /* rows are packed in multiples of this (the last may be short) */
+    uint64_t row_block;   /* >= 1; rows are packed in multiples of this (the last may be short) */
 
-    /* Bytes of one row block of @n_cols inputs; 0 = this shape cannot be packed. */
+    /* Bytes of one row block of @n_cols inputs; 0 = this shape cannot be packed. @params as in
+     * davit_weight: any value may come, a file decided. Pure. Required. [any thread] */
     uint64_t (*block_bytes)(void *self, uint64_t n_cols, const uint64_t params[8]);
     /* Pack one row block: @n_rows <= row_block rows from @src (one segment of the stored
-     * layout, starting at the block's first row) or, for forms, from @decoded, into @dst
-     * (block_bytes, zeroed). [any thread] */
+     * layout, starting at the block's first row; NULL for forms) or, for forms, from @decoded
+     * (NULL for stored layouts), into @dst (block_bytes, zeroed, block after block without gaps
+     * from the device's alignment on). @weight has shape, stored layout and params, no segments.
+     * All (borrowed) the call. Cannot fail. Required. [any thread] */
     void (*pack)(void *self, const davit_weight *weight, const davit_segment *src,
                  const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst);
 } davit_pack;
 
 /* ---- device ---- */
 
+/* What info fills; all but struct_size comes as zeros. */
 typedef struct davit_device_info {
-    uint64_t struct_size;
-    const char *name;      /* (borrowed, instance) */
+    uint64_t struct_size;  /* set by the host */
+    const char *name;      /* for people. (borrowed) the instance */
     uint64_t total_bytes;
-    uint64_t free_bytes;
-    uint64_t align;        /* of every allocation */
+    uint64_t free_bytes;   /* now */
+    uint64_t align;        /* bytes, of every allocation; a power of two */
     const char *queue_type; /* native handle's type, "cuda-stream"; NULL = private */
 } davit_device_info;
 
 /* One component owns a device; all functions may be called from any thread, one at a time. */
 typedef struct davit_device_iface {
     uint64_t struct_size; /* DAVIT_END(davit_device_iface, wait) */
-    uint64_t (*count)(void *self);
+    uint64_t (*count)(void *self); /* devices; @index below is smaller */
+    /* Errors: DAVIT_E_IO with a record when the device does not answer. */
     int32_t (*info)(void *self, uint64_t index, davit_device_info *out, const davit_sink *sink);
-    /* Device memory that the host does not touch. NULL when there is not enough. */
+    /* (owned: free) device memory that the host does not touch; not zeroed. NULL when there is
+     * not enough. */
     void *(*alloc)(void *self, uint64_t index, uint64_t n_bytes);
-    void (*free)(void *self, uint64_t index, void *ptr);
-    /* In-order queue. */
+    void (*free)(void *self, uint64_t index, void *ptr); /* NULL is a no-op */
+    /* In-order queue, *out_queue (owned: queue_close). Errors: DAVIT_E_IO with a record. */
     int32_t (*queue_open)(void *self, uint64_t index, void **out_queue, const davit_sink *sink);
-    void (*queue_close)(void *self, void *queue);
-    /* Enqueue copies; @host memory stays unchanged until waited for. */
+    void (*queue_close)(void *self, void *queue); /* after a wait */
+    /* Enqueue copies of @n_bytes; @host memory stays unchanged until waited for. A negative status
+     * is as sticky as wait's. */
     int32_t (*upload)(void *self, void *queue, void *device, const void *host, uint64_t n_bytes);
     int32_t (*download)(void *self, void *queue, void *host, const void *device,
                         uint64_t n_bytes);
-    /* Until everything enqueued is done. Negative = the device is lost (sticky). */
+    /* Until everything enqueued is done. DAVIT_OK, or DAVIT_E_IO with a record: the device is lost
+     * and stays so. */
     int32_t (*wait)(void *self, void *queue, const davit_sink *sink);
 } davit_device_iface;
 
@@ -221,7 +244,9 @@ typedef struct davit_kernels_iface {
     const davit_device_iface *device_iface;   /* NULL = host memory */
 
     /* Bytes of one block of @block_tokens tokens of a state; 0 = not supported (a record is
-     * in @sink). The ops on one state all come from the component that answered. */
+     * in @sink). @spec (borrowed) the call; sizes in it come from the model and may be odd. The
+     * ops on one state all come from the component that answered. Pure. NULL = no entry has a
+     * state. [any thread] */
     uint64_t (*state_size)(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                            const davit_sink *sink);
 } davit_kernels_iface;

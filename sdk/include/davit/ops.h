@@ -3,8 +3,12 @@
  *
  * T = tokens of a step, R = rows that need logits, D, K, N = widths. Values are row-major
  * [T, width] or [R, width]; float32 unless said. Attribute structs hold plain numbers, start
- * with struct_size and are only appended to; zero means "off" or the neutral value that the
- * comment names. The scalar definition of each op is in sdk/src/ref/.
+ * with struct_size (DAVIT_END of the last field) and are only appended to; zero means "off" or
+ * the neutral value that the comment names; reserved fields are 0. `w?` = may be absent (-1 in a
+ * program, NULL in a call). An op without a struct of its own takes davit_none_attr. Weights that
+ * are matrices come in any layout of the entry, vectors as float32. Eps, scales and caps are
+ * dimensionless, positions and windows count tokens. The scalar definition of each op is in
+ * sdk/src/ref/.
  */
 #ifndef DAVIT_OPS_H
 #define DAVIT_OPS_H
@@ -19,8 +23,8 @@ extern "C" {
 #define DAVIT_OP_EMBED "embed/1"
 typedef struct davit_embed_attr {
     uint64_t struct_size;
-    int64_t row_offset;
-    float scale; /* 0 = 1 */
+    int64_t row_offset; /* rows, added to the token's id; the sum is in [0, V) */
+    float scale;        /* 0 = 1 */
     uint32_t reserved;
 } davit_embed_attr;
 
@@ -43,8 +47,8 @@ typedef struct davit_linear_attr {
 #define DAVIT_OP_LAYERNORM "layernorm/1"
 typedef struct davit_norm_attr {
     uint64_t struct_size;
-    uint64_t n_groups; /* 0 = 1 */
-    float eps;
+    uint64_t n_groups; /* g: equal parts of a row, each with its own mean; 0 = 1 */
+    float eps;         /* > 0, added to the mean square or the variance */
     uint32_t reserved;
 } davit_norm_attr;
 
@@ -115,16 +119,17 @@ typedef struct davit_rope_angles_attr {
 #define DAVIT_PAIR_INTER 1u
 typedef struct davit_rope_attr {
     uint64_t struct_size;
-    uint64_t n_heads;
-    uint64_t head_dim;
-    uint64_t rot_off;
-    uint64_t rot_dim;
-    uint32_t pairing; /* DAVIT_PAIR_ */
+    uint64_t n_heads;  /* >= 1 */
+    uint64_t head_dim; /* elements of a head */
+    uint64_t rot_off;  /* first element that is rotated */
+    uint64_t rot_dim;  /* elements that are, even; rot_off + rot_dim <= head_dim */
+    uint32_t pairing;  /* DAVIT_PAIR_ */
     uint32_t reserved;
 } davit_rope_attr;
 
 /* kv_append/1: in k[T, nkv*dk], v[T, nkv*dv]; one kv state. Stores the rows of every token
- * at its index in its sequence: ctx_len - tokens of the step + offset. No output value. */
+ * at its index in its sequence: ctx_len - tokens of the step + offset. No output value, no
+ * attributes. */
 #define DAVIT_OP_KV_APPEND "kv_append/1"
 typedef struct davit_none_attr {
     uint64_t struct_size;
@@ -171,15 +176,15 @@ typedef struct davit_moe_route_attr {
 #define DAVIT_OP_MOE_FFN "moe_ffn/1"
 typedef struct davit_moe_ffn_attr {
     uint64_t struct_size;
-    uint64_t n_experts;
-    uint64_t top_k;
+    uint64_t n_experts; /* E */
+    uint64_t top_k;     /* k, 1..E; ids are below E, without repetition in a row */
     uint32_t kind; /* DAVIT_ACT_ of the gate */
     float limit;   /* OAI_CLAMP */
     float alpha;   /* OAI_CLAMP */
     uint32_t reserved;
 } davit_moe_ffn_attr;
 
-/* gather_rows/1: in x[T,D]; out y[R,D]: y[r] = x[logit_row[r]]. */
+/* gather_rows/1: in x[T,D]; out y[R,D]: y[r] = x[logit_row[r]]. No attributes. */
 #define DAVIT_OP_GATHER_ROWS "gather_rows/1"
 
 #ifdef __cplusplus

@@ -231,10 +231,21 @@ typedef const davit_bundle *(*davit_entry_v1_fn)(const davit_hello *hello,
 #ifndef DAVIT_BUILD_SANITIZER
 #define DAVIT_BUILD_SANITIZER "none"
 #endif
+/* Instructions that the compiler may use in the object with the entry; a host refuses the file
+ * on a processor without them before any of it runs. Levels as ld.so --help names them. */
+#if defined(__AVX512F__)
+#define DAVIT_BUILD_CPU ";cpu=x86-64-v4"
+#elif defined(__AVX2__)
+#define DAVIT_BUILD_CPU ";cpu=x86-64-v3"
+#elif defined(__SSE4_2__)
+#define DAVIT_BUILD_CPU ";cpu=x86-64-v2"
+#else
+#define DAVIT_BUILD_CPU ""
+#endif
 /* "key=value;..." of what the object was built for and with. */
 #define DAVIT_BUILD_TAG                                                                   \
     "arch=" DAVIT_BUILD_ARCH ";bits=64;cc=" DAVIT_BUILD_CC                                \
-    ";fast_math=" DAVIT_BUILD_FAST_MATH ";sanitizer=" DAVIT_BUILD_SANITIZER
+    ";fast_math=" DAVIT_BUILD_FAST_MATH ";sanitizer=" DAVIT_BUILD_SANITIZER DAVIT_BUILD_CPU
 
 /* ---- descriptor and manifest from one macro ----
  *

@@ -25,10 +25,11 @@ extern "C" {
 typedef struct davit_quant_part_in {
     uint64_t struct_size;
     const char *suffix;
-    const davit_tensor_info *info; /* (borrowed) the call; NULL in a signature's claim */
-    const char *dtype;
-    uint32_t rank;
-    uint32_t reserved;
+    const davit_tensor_info *info; /* (borrowed) the call; NULL in a signature's claim. Its bytes
+                                    * follow from shape and block; nothing else is promised */
+    const char *dtype;             /* interned name, "u8/1" */
+    uint32_t rank;                 /* 0 = scalar */
+    uint32_t reserved;             /* 0 */
 } davit_quant_part_in;
 
 /* What the configuration says of one module, all spellings and ignore lists resolved by the
@@ -62,12 +63,12 @@ typedef struct davit_quant_settings {
 #define DAVIT_QUANT_ALLOW_ZEROS_V2    8u
 #define DAVIT_QUANT_ALLOW_PADDED_GRID 16u /* FP8 block scales may have more rows or columns */
 
-/* The tensors of a module, sorted by suffix. */
+/* The tensors of a module, sorted by suffix, each suffix once. All (borrowed) the call. */
 typedef struct davit_quant_module {
     uint64_t struct_size;
     const char *name; /* module name as stored; NULL in claim */
     const davit_quant_part_in *const *parts;
-    uint64_t n_parts;
+    uint64_t n_parts; /* >= 1; may be more than the layout has: what it does not know is not its */
     const davit_config *config;  /* settings of the architecture; may be NULL (bare file) */
     uint64_t want_rank;          /* 2 = matrix, 3 = stacked experts, 1 = vector, 0 = any */
     const davit_quant_settings *settings; /* NULL = no quantisation block, and in claim */
@@ -133,9 +134,10 @@ typedef struct davit_quant_codes {
     float zero;          /* ZERO_CONST */
 } davit_quant_codes;
 
-/* What a module is, after check. Logical matrix: E experts of N output rows, K inputs. */
+/* What a module is, after check. Logical matrix: E experts of N output rows, K inputs. Comes
+ * with struct_size set and zeros; strings are (static). */
 typedef struct davit_quant_desc {
-    uint64_t struct_size;
+    uint64_t struct_size; /* set by the host */
     const char *scheme; /* "dense/1" "gguf/1" "awq/1" */
     const char *layout; /* stored layout: "bf16/1" "q4_k/1" "awq_gemm/1"; (static) */
     uint64_t n_experts; /* E, 1 for a matrix */
@@ -145,18 +147,18 @@ typedef struct davit_quant_desc {
     uint64_t col_unit;  /* columns may be cut at multiples of this; 0 = not at all */
     uint64_t params[8]; /* the scheme's own numbers (group size, bits ...), meaning in its README */
     davit_quant_part parts[DAVIT_MAX_PARTS];
-    uint32_t n_parts;
-    uint32_t forms;     /* DAVIT_FORM_ bits that decode offers */
+    uint32_t n_parts;   /* 1..DAVIT_MAX_PARTS: parts that decode reads, each once */
+    uint32_t forms;     /* DAVIT_FORM_ bits that decode offers; F32 always */
     davit_quant_codes codes; /* CODES: filled by check; zeros = not described */
 } davit_quant_desc;
 
 #define DAVIT_FORM_F32   1u /* canonical float32 */
 #define DAVIT_FORM_CODES 2u /* codes, scales, zeros per group, exact */
 
-/* Bytes of one stored part in memory: the part from logical row @row0 on. */
+/* Bytes of one stored part in memory, without alignment. (borrowed) the call, read only. */
 typedef struct davit_quant_bytes {
     const uint8_t *ptr;
-    uint64_t n_bytes;
+    uint64_t n_bytes; /* of the tensor's header */
 } davit_quant_bytes;
 
 /* Rows [row, row+n_rows) x columns [col, col+n_cols) of expert @expert. */
@@ -164,16 +166,17 @@ typedef struct davit_quant_tile {
     uint64_t struct_size;
     const davit_quant_desc *desc;
     const davit_quant_bytes *parts; /* [desc->n_parts], whole stored parts of the module */
-    uint64_t expert;
-    uint64_t row;
-    uint64_t n_rows;
+    uint64_t expert;                /* < E */
+    uint64_t row;                   /* any; row + n_rows <= N */
+    uint64_t n_rows;                /* 0 in verify only */
     uint64_t col;    /* multiple of col_unit (any value if col_unit is 1) */
     uint64_t n_cols; /* multiple of col_unit or up to K */
 } davit_quant_tile;
 
 /* Where decode writes. F32: values[n_rows][stride]. CODES: value = scale * (code - zero) or
  * scale * code + min, see has_min, or by davit_quant_codes.kind; equal to F32 in every bit.
- * CODES is asked for whole rows; group and scale count code columns. With SCALE_E4M3 scales
+ * CODES is asked for whole rows; group and scale count code columns. All arrays are the host's,
+ * (filled) during the call; those of the other form are NULL. With SCALE_E4M3 scales
  * holds the e4m3 values, and the scale is scale * factor, or scale / factor if divide. */
 typedef struct davit_quant_out {
     uint64_t struct_size;
@@ -196,7 +199,9 @@ typedef struct davit_quant_iface {
     uint64_t struct_size; /* DAVIT_END(davit_quant_iface, decode) */
 
     /* Is a module with these suffixes, dtypes and ranks ours? Asked once per distinct
-     * signature. REFUSE = recognised by name but not readable here. Required. [any thread] */
+     * signature. Fills *out (score 0..1000: the highest is asked to check first) and returns
+     * DAVIT_OK; a negative status counts as DECLINE. REFUSE = recognised by name but not readable
+     * here, with a record. Required. [any thread] */
     int32_t (*claim)(void *self, const davit_quant_module *signature, davit_verdict *out,
                      const davit_sink *sink);
 
@@ -208,12 +213,13 @@ typedef struct davit_quant_iface {
                      const davit_sink *sink);
 
     /* Check payload values (scales finite ...) of rows [tile]. Cheap where it can be: a tile
-     * of no rows (n_rows 0) asks for the companions that all rows share. NULL = nothing to
-     * check. [any thread] */
+     * of no rows (n_rows 0) asks for the companions that all rows share. Errors: DAVIT_E_CORRUPT
+     * with a record that names row and value. NULL = nothing to check. [any thread] */
     int32_t (*verify)(void *self, const davit_quant_tile *tile, const davit_sink *sink);
 
-    /* Decode a tile. Pure; the same bits on every machine. Required for F32.
-     * [any thread] */
+    /* Decode a tile of a module that passed check and verify, into *out. Cannot fail: it stays
+     * inside parts and arrays whatever the bytes are. Pure; the same bits on every machine, any
+     * tile equal to that part of the whole. Required. [any thread] */
     void (*decode)(void *self, const davit_quant_tile *tile, davit_quant_out *out);
 } davit_quant_iface;
 

@@ -77,6 +77,7 @@ extern "C" {
     X(156, BAD_SIZE, "bad-size", "struct_size is too small or absurd")                    \
     X(157, MISSING_FIELD, "missing-field", "a required field is absent")                  \
     X(158, DUPLICATE_ID, "duplicate-id", "component id is taken or belongs to davit")     \
+    X(159, LIBRARY_CLASH, "library-clash", "another library of the same name is loaded")  \
     X(161, CRASHED, "crashed", "plugin code died from a signal")                          \
     X(162, TIMEOUT, "timeout", "plugin code did not return in time")                      \
     X(163, EXITED_EARLY, "exited-early", "plugin code ended the process")                 \
@@ -84,6 +85,7 @@ extern "C" {
     X(165, BAD_REPORT, "bad-report", "probe helper's report does not parse")              \
     X(166, SIDE_EFFECT, "side-effect", "loading changed process state")                   \
     X(167, START_FAILED, "start-failed", "start or create of a component failed")         \
+    X(168, CONTRACT_BROKEN, "contract-broken", "plugin check: a rule of the interface fails")\
     X(199, NO_REASON, "no-reason", "a component failed without giving a reason")          \
     X(201, CPU_UNSUPPORTED, "cpu-unsupported", "the CPU lacks a needed feature")          \
     X(202, DRIVER_MISSING, "driver-missing", "device driver is not installed")            \

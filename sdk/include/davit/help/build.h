@@ -6,7 +6,10 @@
  *   int32_t n = davit_rmsnorm(&g, x, davit_slot(&g, "attn.norm", i), 1, eps);
  *   int32_t q = davit_linear(&g, n, davit_slot(&g, "attn.q", i), -1);
  *
- * What each op computes is said in ops.h. Ops that change a value in place return it.
+ * What each op computes is said in ops.h. Everything returned is a handle of the builder, -1
+ * after an error: errors are sticky, nothing is checked here. Handles that are passed in may be
+ * absent (-1) only where that is said. Ops that change a value in place return it. Widths come
+ * from slots and values. On the thread of build.
  */
 #ifndef DAVIT_HELP_BUILD_H
 #define DAVIT_HELP_BUILD_H
@@ -17,7 +20,7 @@
 extern "C" {
 #endif
 
-/* @scale 0 = 1. Returns [T, D]. */
+/* Rows of table @w [V, D] for the step's tokens. @scale 0 = 1. Returns [T, D]. */
 static inline int32_t davit_embed(const davit_graph *g, int32_t w, float scale)
 {
     const davit_embed_attr attr = {DAVIT_END(davit_embed_attr, reserved), 0, scale, 0};
@@ -27,7 +30,8 @@ static inline int32_t davit_embed(const davit_graph *g, int32_t w, float scale)
     return davit_rec_out(g, &r, davit_value_f32(g, g->build->slot_dim(g->b, w, 1)));
 }
 
-/* Values of the rows of @x: [T, N], or [R, N] for the head. @bias may be -1. */
+/* @x [T, K] or [R, K] times @w [N, K]. @bias [N] may be -1; @out_scale 0 = 1; @rows of the result
+ * as of @x: DAVIT_ROWS_T, or _R for the head. Returns [@rows, N]. */
 static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t w,
                                         int32_t bias, float out_scale, uint32_t rows)
 {
@@ -41,13 +45,15 @@ static inline int32_t davit_linear_rows(const davit_graph *g, int32_t x, int32_t
         g, &r, g->build->value(g->b, "f32/1", rows, g->build->slot_dim(g->b, w, 0)));
 }
 
+/* The usual case: [T, K] to [T, N]. */
 static inline int32_t davit_linear(const davit_graph *g, int32_t x, int32_t w,
                                    int32_t bias)
 {
     return davit_linear_rows(g, x, w, bias, 0, DAVIT_ROWS_T);
 }
 
-/* Groups: 1, or the heads of a q/k norm. In place when @y == @x. */
+/* @n_groups: 1, or the heads of a q/k norm, which divide the width of @x; @w [width / n_groups] or
+ * [width], may be -1. Writes @y, of @x's width; in place when @y == @x. Returns @y. */
 static inline int32_t davit_rmsnorm_to(const davit_graph *g, int32_t x, int32_t w,
                                        uint64_t n_groups, float eps, int32_t y)
 {
@@ -59,6 +65,7 @@ static inline int32_t davit_rmsnorm_to(const davit_graph *g, int32_t x, int32_t 
     return davit_rec_out(g, &r, y);
 }
 
+/* The same into a new value. */
 static inline int32_t davit_rmsnorm(const davit_graph *g, int32_t x, int32_t w,
                                     uint64_t n_groups, float eps)
 {
@@ -66,6 +73,7 @@ static inline int32_t davit_rmsnorm(const davit_graph *g, int32_t x, int32_t w,
                             davit_value_f32(g, davit_width(g, x)));
 }
 
+/* As davit_rmsnorm_to; @bias like @w, may be -1. */
 static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_t w,
                                          int32_t bias, uint64_t n_groups, float eps,
                                          int32_t y)
@@ -79,6 +87,7 @@ static inline int32_t davit_layernorm_to(const davit_graph *g, int32_t x, int32_
     return davit_rec_out(g, &r, y);
 }
 
+/* The same into a new value. */
 static inline int32_t davit_layernorm(const davit_graph *g, int32_t x, int32_t w,
                                       int32_t bias, uint64_t n_groups, float eps)
 {
@@ -86,7 +95,7 @@ static inline int32_t davit_layernorm(const davit_graph *g, int32_t x, int32_t w
                               davit_value_f32(g, davit_width(g, x)));
 }
 
-/* y += scale * x; @scale 0 = 1. Returns @y. */
+/* y += scale * x, both of one width; @scale 0 = 1. Returns @y. */
 static inline int32_t davit_add(const davit_graph *g, int32_t x, int32_t y, float scale)
 {
     const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), scale, 0};
@@ -97,7 +106,7 @@ static inline int32_t davit_add(const davit_graph *g, int32_t x, int32_t y, floa
     return davit_rec_out(g, &r, y);
 }
 
-/* In place. */
+/* x *= scale, in place; @scale 0 = 1. */
 static inline int32_t davit_scale(const davit_graph *g, int32_t x, float scale)
 {
     const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), scale, 0};
@@ -105,7 +114,7 @@ static inline int32_t davit_scale(const davit_graph *g, int32_t x, float scale)
     return davit_rec_simple(g, DAVIT_OP_SCALE, &attr, x, x);
 }
 
-/* In place. */
+/* x = cap * tanh(x / cap), in place; @cap > 0. */
 static inline int32_t davit_softcap(const davit_graph *g, int32_t x, float cap)
 {
     const davit_scale_attr attr = {DAVIT_END(davit_scale_attr, reserved), cap, 0};
@@ -113,7 +122,7 @@ static inline int32_t davit_softcap(const davit_graph *g, int32_t x, float cap)
     return davit_rec_simple(g, DAVIT_OP_SOFTCAP, &attr, x, x);
 }
 
-/* In place. @kind DAVIT_ACT_. */
+/* x = f(x), in place. @kind DAVIT_ACT_, not OAI_CLAMP. */
 static inline int32_t davit_act(const davit_graph *g, int32_t x, uint32_t kind)
 {
     const davit_act_attr attr = {DAVIT_END(davit_act_attr, reserved), kind, 0, 0, 0};
@@ -121,7 +130,7 @@ static inline int32_t davit_act(const davit_graph *g, int32_t x, uint32_t kind)
     return davit_rec_simple(g, DAVIT_OP_ACT, &attr, x, x);
 }
 
-/* gate = f(gate) * up, in place in @gate. */
+/* gate = f(gate) * up, both [T, D], in place in @gate. @kind as for davit_act. */
 static inline int32_t davit_glu(const davit_graph *g, int32_t gate, int32_t up,
                                 uint32_t kind)
 {
@@ -133,7 +142,8 @@ static inline int32_t davit_glu(const davit_graph *g, int32_t gate, int32_t up,
     return davit_rec_out(g, &r, gate);
 }
 
-/* Rotate the first rot_dim (= width of @angles) dims of every head, in place. */
+/* Rotate the first rot_dim (= width of @angles) elements of every head of @x [T, heads * head_dim],
+ * in place. @angles from rope_angles (help/rope.h); @pairing DAVIT_PAIR_. */
 static inline int32_t davit_rope(const davit_graph *g, int32_t x, int32_t angles,
                                  uint64_t head_dim, uint32_t pairing)
 {
@@ -151,7 +161,8 @@ static inline int32_t davit_rope(const davit_graph *g, int32_t x, int32_t angles
     return davit_rec_out(g, &r, x);
 }
 
-/* A per-token key/value state. @window 0 = all tokens stay visible. */
+/* A per-token key/value state: heads of @k_dim and @v_dim elements. @window in tokens, 0 = all stay
+ * visible. Returns the state's handle. */
 static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads,
                                      uint64_t k_dim, uint64_t v_dim, uint64_t window)
 {
@@ -167,6 +178,7 @@ static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads,
     return g->build->state(g->b, &spec);
 }
 
+/* Store the step's keys @k [T, heads * k_dim] and values @v [T, heads * v_dim] in @state. */
 static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v,
                                    int32_t state)
 {
@@ -179,7 +191,8 @@ static inline void davit_kv_append(const davit_graph *g, int32_t k, int32_t v,
     g->build->op(g->b, &r);
 }
 
-/* @attr all but struct_size filled. @sinks may be -1. Returns [T, nh*dv]. */
+/* Queries @q [T, nh*dk] over what @state holds after the step's append. @attr all but struct_size
+ * filled. @sinks [nh] may be -1. Returns [T, nh*dv]. */
 static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state,
                                  int32_t sinks, davit_attn_attr attr)
 {
@@ -192,7 +205,8 @@ static inline int32_t davit_attn(const davit_graph *g, int32_t q, int32_t state,
     return davit_rec_out(g, &r, davit_value_f32(g, attr.n_heads * attr.v_dim));
 }
 
-/* @attr all but struct_size filled. *out_ids and *out_w are [T, k]. */
+/* Choose experts from @logits [T, E]. @attr all but struct_size filled; @bias [E] may be -1.
+ * *out_ids (int32) and *out_w are [T, k]. */
 static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t bias,
                                    davit_moe_route_attr attr, int32_t *out_ids,
                                    int32_t *out_w)
@@ -208,7 +222,9 @@ static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t
     davit_rec_out(g, &r, *out_w);
 }
 
-/* @weights gate, up, down slots of class exp. Returns [T, N]. */
+/* @x [T, K] through the chosen experts; @ids and @w from davit_moe_route; @weights gate [E, I, K],
+ * up [E, I, K], down [E, N, I]: slots of class exp. @attr all but struct_size filled. Returns
+ * [T, N]. */
 static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids,
                                     int32_t w, const int32_t weights[3],
                                     davit_moe_ffn_attr attr)

@@ -4,7 +4,9 @@
  *
  * Precision: sums in double, in ascending order, rounded to float32 once at the end;
  * transcendental functions in double, rounded once. Any size, no alignment, no SIMD.
- * A row of output depends on its own input row only. Nothing here allocates.
+ * A row of output depends on its own input row only. Nothing here allocates, keeps state or
+ * checks what davit_ref_check and the host have checked; every function is pure and runs on any
+ * thread. Pointers are (borrowed) the call.
  */
 #ifndef DAVIT_HELP_REF_H
 #define DAVIT_HELP_REF_H
@@ -45,7 +47,7 @@ typedef struct davit_ref_layout {
 const davit_ref_layout *davit_ref_layout_find(const char *name);
 /* @index 0.. in the order above; NULL past the end. */
 const davit_ref_layout *davit_ref_layout_get(uint64_t index);
-/* Bytes of a row of @n_cols elements (a multiple of block_elems). */
+/* Bytes of a row of @n_cols elements (a multiple of block_elems; the product fits 64 bits). */
 uint64_t davit_ref_row_bytes(const davit_ref_layout *layout, uint64_t n_cols);
 
 float davit_ref_f16_to_f32(uint16_t bits);
@@ -57,17 +59,19 @@ uint16_t davit_ref_f32_to_f16(float value); /* to nearest even, NaN quiet, overf
  * of the layouts above; else NULL. (static) */
 const davit_ref_layout *davit_ref_module_layout(const davit_quant_module *module);
 /* Fill *out for such a module from its tensor's header: leading axes are experts, a vector
- * has one column. Errors: DAVIT_E_MISMATCH when shape, block and bytes do not fit. */
+ * has one column. @scheme (static) "gguf/1". Errors: DAVIT_E_MISMATCH with a record when shape,
+ * block and bytes do not fit. */
 int32_t davit_ref_module_describe(const davit_quant_module *module, const char *scheme,
                                   davit_quant_desc *out, const davit_sink *sink);
-/* decode of such a module: both forms. */
+/* decode of such a module: both forms; @tile and @out as davit_quant_iface.decode gets them. */
 void davit_ref_module_decode(const davit_quant_tile *tile, davit_quant_out *out);
 /* All float16 scales of the tile finite? Errors: DAVIT_E_CORRUPT, naming row and block. */
 int32_t davit_ref_module_verify(const davit_quant_tile *tile, const davit_sink *sink);
 
 /* ---- weights of a call ---- */
 
-/* Stored bytes of row @row of expert @expert; the layout has one part. (borrowed) the call */
+/* Stored bytes of row @row of expert @expert, both in range; the layout has one part. (borrowed)
+ * as long as @w's segments */
 const uint8_t *davit_ref_weight_row(const davit_weight *w, const davit_ref_layout *layout,
                                     uint64_t expert, uint64_t row);
 /* Row @row of expert @expert as float32, out[w->n_cols]. */
@@ -96,20 +100,20 @@ void davit_ref_run(const davit_call *call, uint64_t first, uint64_t count, void 
 double davit_ref_act(uint32_t kind, double x);
 /* f(g) * u of glu/1 and moe_ffn/1, any kind. */
 float davit_ref_glu(uint32_t kind, float limit, float alpha, float g, float u);
-/* Cosines and sines of row @t of a rope_angles call into out[rot_dim]. */
+/* Cosines, then sines, of row @t (< T) of a rope_angles call into out[rot_dim]. */
 void davit_ref_rope_angles_row(const davit_call *call, uint64_t t, float *out);
-/* ids[k] and w[k] of moe_route/1 for one row of logits; @bias may be NULL. */
+/* ids[k] and w[k] of moe_route/1 for one row of logits[E], finite; bias[E] may be NULL. */
 void davit_ref_moe_route_row(const davit_moe_route_attr *a, const float *logits,
                              const float *bias, int32_t *ids, float *w);
 
 /* ---- attention state of the reference: block b holds, head by head, k rows then v rows ---- */
 
-/* Bytes of one block; 0 = not supported (a record is in @sink). */
+/* Bytes of one block of @block_tokens tokens; 0 = not supported (a record is in @sink). */
 uint64_t davit_ref_state_size(const davit_state_spec *spec, uint64_t block_tokens,
                               const davit_sink *sink);
 /* Sequence of token @t, its index in that sequence. */
 uint64_t davit_ref_token_index(const davit_batch *batch, uint64_t t);
-/* Can token @t see index @key of its sequence? @window 0 = all. */
+/* 1 if token @t (< T) sees index @key of its sequence, else 0; @window in tokens, 0 = all. */
 int32_t davit_ref_visible(const davit_batch *batch, uint64_t t, uint64_t key, uint64_t window);
 
 #ifdef __cplusplus
