@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GGUF's block layouts: a module that is one tensor of such a dtype. Bit rules: ggml-quants,
- * in the SDK's reference and in gguf_more.c. Types without a decoder here (IQ1, IQ2, IQ3) are
- * refused by plugins/quant/known. */
+ * in the SDK's reference, gguf_more.c and gguf_iq.c. */
 #include <davit/help/records.h>
 #include <davit/help/ref.h>
 
@@ -65,7 +64,8 @@ static const davit_quant_iface gguf_quant = {
 
 DAVIT_COMPONENT(gguf_blocks, DAVIT_KIND_QUANT, "org.davit.quant.gguf",
                 "layout=q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|"
-                "tq1_0|tq2_0|gguf.mxfp4|gguf.nvfp4|q1_0|q2_0",
+                "tq1_0|tq2_0|gguf.mxfp4|gguf.nvfp4|q1_0|q2_0|iq1_s|iq1_m|iq2_xxs|iq2_xs|iq2_s|"
+                "iq3_xxs|iq3_s",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &gguf_quant);
 

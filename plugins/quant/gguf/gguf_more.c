@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blocks of IQ4_NL, IQ4_XS, TQ1_0, TQ2_0, MXFP4, NVFP4, Q1_0 and Q2_0, as ggml-quants reads
- * them: codes of each element, one scale per group. */
+ * them: codes of each element, one scale per group. Those of IQ1, IQ2, IQ3: gguf_iq.c. */
 #include "gguf_more.h"
 
 #include <math.h>
@@ -9,6 +9,8 @@
 
 #include <davit/help/bytes.h>
 #include <davit/help/ref.h>
+
+#include "gguf_iq.h"
 
 #define MOST_ELEMS 256
 
@@ -128,12 +130,12 @@ static float mxfp4_scale(const uint8_t *b, uint64_t group)
     return davit_q_e8m0(b[0]);
 }
 
-/* E4M3 without sign; ggml reads 0x7F as 0. */
+/* E4M3 without sign; ggml reads 0x7F as 0, and 0xFF as a number like the others. */
 static float nvfp4_scale(const uint8_t *b, uint64_t k)
 {
-    const uint8_t code = b[k] & 0x7f;
-
-    return code == 0x7f ? 0.0f : davit_q_e4m3(code);
+    if (b[k] == 0x7f)
+        return 0.0f;
+    return b[k] == 0xff ? 480.0f : davit_q_e4m3(b[k] & 0x7f);
 }
 
 static float tq2_0_scale(const uint8_t *b, uint64_t group)
@@ -158,6 +160,20 @@ static const Type types[] = {
     {"gguf.nvfp4/1", 64, 36, 16, nvfp4_codes, nvfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, 0},
     {"q1_0/1", 128, 18, 128, q1_0_codes, twice_first_half, 1, UINT, DAVIT_SCALE_F32, 0.5f},
     {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 2, UINT, DAVIT_SCALE_F16, 1},
+    {"iq1_s/1", 256, 50, 32, gguf_iq1_s_codes, gguf_iq1_s_scale, 5, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ1_ZERO},
+    {"iq1_m/1", 256, 56, 16, gguf_iq1_m_codes, gguf_iq1_m_scale, 5, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ1_ZERO},
+    {"iq2_xxs/1", 256, 66, 32, gguf_iq2_xxs_codes, gguf_iq2_xxs_scale, 7, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ2_ZERO},
+    {"iq2_xs/1", 256, 74, 16, gguf_iq2_xs_codes, gguf_iq2_xs_scale, 7, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ2_ZERO},
+    {"iq2_s/1", 256, 82, 16, gguf_iq2_s_codes, gguf_iq2_s_scale, 7, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ2_ZERO},
+    {"iq3_xxs/1", 256, 98, 32, gguf_iq3_xxs_codes, gguf_iq3_xxs_scale, 7, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ2_ZERO},
+    {"iq3_s/1", 256, 110, 32, gguf_iq3_s_codes, gguf_iq3_s_scale, 5, UINT, DAVIT_SCALE_F32,
+     GGUF_IQ3_S_ZERO},
 };
 
 static const Type *type_of(const char *name)

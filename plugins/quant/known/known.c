@@ -49,13 +49,6 @@ static const known_layout layouts[] = {
     {"HQQ", {{"W_q", NULL}}},
     {"GGUF Q8_1 (made at run time only)", {{"*", "q8_1/1"}}},
     {"GGUF Q8_K (made at run time only)", {{"*", "q8_k/1"}}},
-    {"GGUF IQ2_XXS", {{"*", "iq2_xxs/1"}}},
-    {"GGUF IQ2_XS", {{"*", "iq2_xs/1"}}},
-    {"GGUF IQ2_S", {{"*", "iq2_s/1"}}},
-    {"GGUF IQ3_XXS", {{"*", "iq3_xxs/1"}}},
-    {"GGUF IQ3_S", {{"*", "iq3_s/1"}}},
-    {"GGUF IQ1_S", {{"*", "iq1_s/1"}}},
-    {"GGUF IQ1_M", {{"*", "iq1_m/1"}}},
 };
 
 /* Weights of less than two bytes whose scales are absent, and scales without a weight. */
@@ -119,7 +112,7 @@ static int32_t say_no(const davit_quant_module *m, const known_layout *found, ui
               &(davit_refusal){
                   .code = code,
                   .subject = *part->suffix ? part->suffix : part->dtype,
-                  .expected = "F32, F16, BF16, FP8, GPTQ, AWQ, compressed-tensors, NVFP4, MXFP4, or GGUF Q, TQ, IQ4",
+                  .expected = "F32, F16, BF16, FP8, GPTQ, AWQ, compressed-tensors, NVFP4, MXFP4, bitsandbytes, or GGUF blocks",
                   .found = found->name,
                   .message = message,
                   .hint = hint,
