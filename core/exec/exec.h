@@ -105,7 +105,8 @@ typedef struct DavitStepInput {
 DavitStepInput *davit_step_input(DavitStep *step);
 
 /* Run the program once. *out_logits (borrowed until the next run): [n_rows, vocab] f32.
- * Errors: a lost device, a non-finite logit row (DAVIT_R_NON_FINITE_LOGITS with the row). */
+ * Errors: a lost device, a non-finite logit row (the borrowed weight that is not finite, or
+ * DAVIT_R_NON_FINITE_LOGITS with the row). */
 int32_t davit_step_run(DavitStep *step, const float **out_logits, DavitReport *report);
 /* Private memory of values, scratch and call records. */
 uint64_t davit_step_bytes(const DavitStep *step);

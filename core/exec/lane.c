@@ -10,6 +10,7 @@
 
 #include "exec/arena.h"
 #include "plan/layout.h"
+#include "plan/module.h"
 
 #define LANE_ALIGN 64u
 
@@ -150,12 +151,10 @@ static int32_t verify(DavitLane *lane, const DavitItem *item, const Stage *stage
                       uint64_t row, uint64_t n_rows)
 {
     const DavitModule *module = item->source->module;
-    if (!module->iface->verify || (item->slot->value_ops & DAVIT_VALUE_TRANSPOSE))
+    const davit_quant_tile tile = tile_of(item, stage, expert, row, n_rows);
+    if (item->slot->value_ops & DAVIT_VALUE_TRANSPOSE)
         return DAVIT_OK;
-    davit_quant_tile tile = tile_of(item, stage, expert, row, n_rows);
-    DavitSink sink;
-    davit_sink_init(&sink, lane->report, module->quant ? module->quant->id : "core", "load");
-    return davit_sink_done(&sink, module->iface->verify(module->self, &tile, &sink.abi));
+    return davit_module_verify(module, &tile, "load", lane->report);
 }
 
 /* ---- where made bytes go ---- */

@@ -10,6 +10,7 @@
 #include "exec/kv.h"
 #include "exec/memory.h"
 #include "exec/pool.h"
+#include "exec/verify.h"
 #include "plugin/running.h"
 
 #define BATCH_ARRAYS 11
@@ -393,6 +394,9 @@ static int32_t check_finite(const DavitStep *step, const float *logits, DavitRep
         if (finite)
             continue;
         const int32_t t = step->input.logit_row[r];
+        const int32_t status = davit_borrowed_verify(step->plan, report);
+        if (status)
+            return status; /* the weight that is damaged, by name */
         return davit_report_add(
             report,
             &(DavitFinding){.code = DAVIT_R_NON_FINITE_LOGITS,

@@ -12,6 +12,7 @@
 
 #include "exec/budget.h"
 #include "exec/exec.h"
+#include "exec/verify.h"
 #include "plan/layout.h"
 
 #define MIB (1ull << 20)
@@ -473,6 +474,45 @@ static void changed_file_is_refused(const void *data)
     }
 }
 
+/* A scale that is NaN in a file whose weights stay where they are. */
+static void borrowed_nan_is_named(void)
+{
+    static const char from[] = DAVIT_SOURCE_DIR "/tests/golden/models/gguf_q4_0/model.gguf";
+    const DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN,
+                                      .access = DAVIT_ACCESS_FORCE_BORROW};
+    g_autofree char *dir = g_dir_make_tmp("davit-nan-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(dir, "model.gguf", NULL);
+    g_autofree char *bytes = NULL;
+    gsize n;
+    const DavitRecord *said;
+
+    g_assert_true(g_file_get_contents(from, &bytes, &n, NULL));
+    {
+        g_auto(Model) whole = open_model(from, &options);
+        const davit_tensor_info *t =
+            davit_checkpoint_find(whole.checkpoint, "blk.0.ffn_down.weight");
+        const uint64_t second_row = t->n_bytes / t->shape[0];
+        g_assert_cmpstr(t->dtype, ==, "q4_0/1");
+        g_assert_cmpint(davit_borrowed_verify(whole.plan, whole.report), ==, DAVIT_OK);
+        bytes[t->off + second_row] = 0x00; /* float16 NaN */
+        bytes[t->off + second_row + 1] = 0x7e;
+    }
+    g_assert_true(g_file_set_contents(file, bytes, (gssize)n, NULL));
+    {
+        g_auto(Model) m = open_model(file, &options);
+
+        g_assert_nonnull(m.plan);
+        g_assert_cmpint(davit_borrowed_verify(m.plan, m.report), ==, DAVIT_E_CORRUPT);
+        said = davit_report_first_error(m.report, 0);
+        g_assert_nonnull(said);
+        g_assert_cmpuint(said->code, ==, DAVIT_R_VALUE_NOT_FINITE);
+        g_assert_true(g_str_has_prefix(said->subject, "blk.0.ffn_down: "));
+        g_assert_nonnull(strstr(said->subject, "row 1"));
+    }
+    g_unlink(file);
+    g_rmdir(dir);
+}
+
 /* An open file that loses its name keeps its bytes. */
 static void removed_file_still_loads(void)
 {
@@ -601,6 +641,7 @@ int main(int argc, char **argv)
     g_test_add_func("/weights/cancel", cancel_ends_the_load);
     g_test_add_data_func("/weights/cut", "cut", changed_file_is_refused);
     g_test_add_data_func("/weights/written", "written", changed_file_is_refused);
+    g_test_add_func("/weights/borrowed_nan", borrowed_nan_is_named);
     g_test_add_func("/weights/removed", removed_file_still_loads);
     g_test_add_func("/weights/dropped", dropped_pages_are_given_back);
     g_test_add_func("/weights/budget", budget_decides);

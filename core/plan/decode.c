@@ -85,6 +85,38 @@ static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *chec
     return DAVIT_OK;
 }
 
+int32_t davit_module_verify(const DavitModule *module, const davit_quant_tile *tile,
+                            const char *stage, DavitReport *report)
+{
+    g_autoptr(DavitReport) said = NULL;
+    DavitSink sink;
+    int32_t status;
+
+    if (!module->iface->verify)
+        return DAVIT_OK;
+    said = davit_report_new();
+    davit_sink_init(&sink, said, module->quant ? module->quant->id : "core", stage);
+    status = davit_sink_done(&sink, module->iface->verify(module->self, tile, &sink.abi));
+    for (size_t i = 0; i < davit_report_count(said); i++) {
+        const DavitRecord *r = davit_report_get(said, i);
+
+        davit_report_add(report,
+                         &(DavitFinding){.code = r->code,
+                                         .status = r->status,
+                                         .severity = r->severity,
+                                         .stage = r->stage,
+                                         .who = r->who,
+                                         .subject = davit_report_text(
+                                             report, "%s: %s", module->name,
+                                             r->subject ? r->subject : "its rows"),
+                                         .expected = r->expected,
+                                         .found = r->found,
+                                         .message = r->message,
+                                         .hint = r->hint});
+    }
+    return status;
+}
+
 static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *tile,
                            float *out, DavitReport *report)
 {
@@ -93,16 +125,10 @@ static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *ti
                           .values = out,
                           .stride = module->desc.n_cols};
 
-    if (module->iface->verify) {
-        DavitSink sink;
-        int32_t status;
+    const int32_t status = davit_module_verify(module, tile, "decode", report);
 
-        davit_sink_init(&sink, report, module->quant->id, "decode");
-        status =
-            davit_sink_done(&sink, module->iface->verify(module->self, tile, &sink.abi));
-        if (status)
-            return status;
-    }
+    if (status)
+        return status;
     module->iface->decode(module->self, tile, &to);
     return DAVIT_OK;
 }

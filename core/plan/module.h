@@ -43,6 +43,11 @@ void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *re
  */
 DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n);
 
+/* What @module's plugin says about the payload of @tile's rows; each record names the module.
+ * @stage of the records. Errors: the plugin's. */
+int32_t davit_module_verify(const DavitModule *module, const davit_quant_tile *tile,
+                            const char *stage, DavitReport *report);
+
 /* (owned by @report) "[64, 32]" of a tensor's shape; "[]" for a scalar. */
 const char *davit_shape_text(DavitReport *report, const uint64_t *shape, uint32_t rank);
 

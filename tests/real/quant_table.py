@@ -38,6 +38,7 @@ import quant_bnb as qb  # noqa: E402
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WINDOW, N_WINDOWS, N_LOGITS, N_PROMPTS = 512, 1, 64, 2
 torch.set_grad_enabled(False)
+E4M3 = mq.e4m3(np.arange(256))
 
 
 # ---- rounding to the nearest code ----
@@ -72,6 +73,14 @@ def asymmetric(w, g):
     return q.astype(np.uint8).reshape(w.shape), z.astype(np.uint8), s
 
 
+def words4(codes):
+    """make_quant's bits_words for codes of four bits, without its memory."""
+    c = np.ascontiguousarray(codes, np.uint8)
+    out = np.ascontiguousarray(c[..., 0::2] | c[..., 1::2] << 4).view("<u4")
+    assert np.array_equal(out[:2], mq.bits_words(c[:2], 4))
+    return out
+
+
 def awq(g):
     def make(w):
         q, z, s = asymmetric(w, g)
@@ -79,7 +88,7 @@ def awq(g):
         order = np.array([0, 2, 4, 6, 1, 3, 5, 7])
 
         def pack(x):
-            return mq.bits_words(x.reshape(x.shape[0], -1, 8)[..., order].reshape(x.shape), 4)
+            return words4(x.reshape(x.shape[0], -1, 8)[..., order].reshape(x.shape))
         values = (q.astype(np.float32) - z[:, idx]) * s.astype(np.float32)[:, idx]
         return {"qweight": ("I32", pack(q.T)), "qzeros": ("I32", pack(z.T)),
                 "scales": ("F16", np.ascontiguousarray(s.T))}, values
@@ -101,8 +110,8 @@ def gptq(g, order):
         else:
             q = q[:, np.argsort(perm)]
         values = (q.astype(np.float32) - z[:, idx]) * s.astype(np.float32)[:, idx]
-        return {"qweight": ("I32", mq.bits_words(q, 4).T),
-                "qzeros": ("I32", mq.bits_words((z.T.astype(np.int64) - 1) % 16, 4)),
+        return {"qweight": ("I32", words4(q).T),
+                "qzeros": ("I32", words4((z.T.astype(np.int64) - 1) % 16)),
                 "scales": ("F16", np.ascontiguousarray(s.T)),
                 "g_idx": ("I32", idx.astype(np.uint32))}, values
     return make
@@ -117,7 +126,7 @@ def fp8_block(w):
             s[r, c] = np.abs(w[128 * r:128 * r + 128, 128 * c:128 * c + 128]).max() / np.float32(448)
     full = s[rows[:, None], cols[None]]
     codes = to_e4m3(w / full)
-    return {"weight": ("F8_E4M3", codes), "weight_scale_inv": ("F32", s)}, mq.e4m3(codes) * full
+    return {"weight": ("F8_E4M3", codes), "weight_scale_inv": ("F32", s)}, E4M3[codes] * full
 
 
 def w4a16(g):
@@ -125,7 +134,7 @@ def w4a16(g):
         raw, s = mq.bf16(np.maximum(np.abs(grouped(w, g)).max(-1) / 7.5, 1e-6))
         idx = np.arange(w.shape[1]) // g
         q = np.clip(np.round(w / s[:, idx]), -8, 7)
-        return {"weight_packed": ("I32", mq.bits_words((q + 8).astype(np.uint8), 4)),
+        return {"weight_packed": ("I32", words4((q + 8).astype(np.uint8))),
                 "weight_scale": ("BF16", raw),
                 "weight_shape": ("I64", np.array(w.shape, np.int64))}, q.astype(np.float32) * s[:, idx]
     return make
@@ -134,7 +143,7 @@ def w4a16(g):
 def nvfp4(w):
     big = np.float32(2688) / np.abs(w).max()
     sc = to_e4m3(np.abs(grouped(w, 16)).max(-1) / 6 * big)
-    s = (mq.e4m3(sc) / big)[:, np.arange(w.shape[1]) // 16]
+    s = (E4M3[sc] / big)[:, np.arange(w.shape[1]) // 16]
     codes = e2m1_codes(w / np.where(s == 0, 1, s)) * (s != 0)
     return {"weight_packed": ("U8", mq.nibbles(codes)), "weight_scale": ("F8_E4M3", sc),
             "weight_global_scale": ("F32", big.reshape(1))}, mq.E2M1[codes] * s
