@@ -72,7 +72,8 @@ static void decode(const davit_quant_iface *iface, const Fuzzed *m, const davit_
         parts[p] = (davit_quant_bytes){m->bytes[d->parts[p].index],
                                        m->info[d->parts[p].index].n_bytes};
     }
-    g_assert_true(d->n_experts && d->n_rows && d->n_cols);
+    /* what the core blames on a plugin (plan/claim.c) */
+    g_assert_true(d->n_experts && d->n_rows && d->n_cols && d->n_parts);
     if (d->n_cols > MOST_VALUES)
         return;
     rows = MIN(d->n_rows, MOST_VALUES / d->n_cols);
