@@ -183,8 +183,10 @@ float cpu_codes_zero(const cpu_codes *c, const uint8_t *block, uint64_t lane, ui
 }
 
 /* Code of column @col (0..31) of row @lane in the 32 columns at @codes. */
-static uint32_t code_at(const uint8_t *codes, uint32_t bits, uint64_t lane, uint64_t col)
+static uint32_t code_at(const cpu_codes *c, const uint8_t *codes, uint64_t lane, uint64_t col)
 {
+    const uint32_t bits = c->what.bits;
+    const uint64_t j = cpu_codes_byte(c, col % 4);
     uint32_t code = 0, done = 0;
 
     for (uint32_t width = 8; width > 0; width /= 2) { /* planes, widest first */
@@ -192,7 +194,7 @@ static uint32_t code_at(const uint8_t *codes, uint32_t bits, uint64_t lane, uint
 
         if (!(bits & width))
             continue;
-        const uint8_t byte = codes[(w % words * CPU_GROUP + lane) * 4 + col % 4];
+        const uint8_t byte = codes[(w % words * CPU_GROUP + lane) * 4 + j];
         code |= (uint32_t)(byte >> (w / words * width) & ((1u << width) - 1)) << done;
         codes += 32 * width;
         done += width;
@@ -225,9 +227,8 @@ void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, floa
             scale = cpu_codes_scale(c, block, lane, k / c->group);
             zero = cpu_codes_zero(c, block, lane, k / c->group);
         }
-        out[k] = value_of(c,
-                          code_at(codes + k / 32 * 32 * c->what.bits, c->what.bits, lane, k % 32),
-                          scale, zero);
+        out[k] = value_of(c, code_at(c, codes + k / 32 * 32 * c->what.bits, lane, k % 32), scale,
+                          zero);
     }
 }
 

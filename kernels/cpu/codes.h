@@ -8,10 +8,13 @@
  * in the widest plane: 3 bits are a plane of 2 and one of 1, so that n bits take n bits. A
  * plane is words of 4 bytes, word v of all rows side by side; byte j of row r's word v holds
  * the plane's bits of columns 4w + j for w = v, v + words, v + 2 words ..., from bit 0 up.
+ * Float codes: bytes 1 and 2 of a word change places (cpu_codes_byte), so that columns that
+ * become floats together lie next to each other.
  *
- * Sums with float32 activations: the weight is its canonical float32 value; four partial sums
- * per row and token, column k in sum k mod 4, ascending, fused multiply-add; then
- * (0 + 1) + (2 + 3). With 8-bit activations: linear_rows.h.
+ * Sums with float32 activations: the weight is its canonical float32 value (E4M3: a 256th of it,
+ * made good at the end, so that its least numbers stay exact); four partial sums per row and
+ * token, column k in sum k mod 4, ascending, fused multiply-add; then (0 + 2) + (1 + 3). With
+ * 8-bit activations: linear_rows.h.
  */
 #ifndef DAVIT_CPU_CODES_H
 #define DAVIT_CPU_CODES_H
@@ -49,6 +52,12 @@ float cpu_codes_scale(const cpu_codes *c, const uint8_t *block, uint64_t lane, u
 float cpu_codes_zero(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t g);
 /* A 4-bit kind's values; NULL for the other kinds. (static) [16] */
 const float *cpu_codes_table(uint32_t kind);
+/* Byte of a word that holds its column @j, and the column of byte @j. */
+static inline uint64_t cpu_codes_byte(const cpu_codes *c, uint64_t j)
+{
+    return c->what.kind == DAVIT_CODE_UINT ? j : (j & 1) << 1 | j >> 1;
+}
+
 /* Canonical values of one row, in code order: the scalar definition. out[n_cols] */
 void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, float *out);
 
@@ -62,6 +71,9 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
 void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, const float *x,
                         size_t x_stride, size_t n_tokens, float *scratch);
 size_t cpu_codes_scratch(uint64_t n_tokens);
+/* Its half for float codes. (codes_float_avx2.c) */
+void cpu_codes_dot_float_avx2(float *out, const cpu_codes *c, const uint8_t *block,
+                              const float *x, size_t x_stride, size_t n_tokens, float *scratch);
 /* The same with 8-bit activations; UINT of 2, 3, 4 or 8 bits, n_cols and groups multiples of 32.
  * (codes_int8_avx2.c) */
 typedef void cpu_codes_int8_fn(float *out, const cpu_codes *c, const uint8_t *block,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packed codes times float32 tokens, AVX2 + FMA + F16C. One token: values are used as they
- * are made. More: a chunk of columns is expanded to float32 [column][8 rows] and stays in the
+ * Packed integer codes times float32 tokens, AVX2 + FMA + F16C; float codes are handed on. One
+ * token: values are used as they are made. More: a chunk of columns is expanded to float32 [column][8 rows] and stays in the
  * first-level cache while the tokens pass, three at a time. Sums: codes.h. */
 #include "codes.h"
 
@@ -10,36 +10,17 @@
 #define PARTS  4 /* partial sums, column mod 4 */
 
 /* How codes become values; a constant where it is used. */
-enum { BY_ZERO, BY_MIN, BY_TABLE, BY_E4M3, BY_E5M2 };
-
-/* Values of a 4-bit kind in two registers. */
-typedef struct table {
-    __m256 low, high;
-} table;
+enum { BY_ZERO, BY_MIN };
 
 /* Byte @j of each lane of @u as canonical values. */
-TILE_INLINE __m256 values_of(int how, __m256i u, int j, __m256 scale, __m256 zero,
-                             const table *of)
+TILE_INLINE __m256 values_of(int how, __m256i u, int j, __m256 scale, __m256 zero)
 {
     const __m256i down = j ? _mm256_srli_epi32(u, 8 * j) : u;
     const __m256i code = j == 3 ? down : _mm256_and_si256(down, _mm256_set1_epi32(255));
-    __m256 f;
 
-    switch (how) {
-    case BY_TABLE:
-        f = _mm256_blendv_ps(_mm256_permutevar8x32_ps(of->low, code),
-                             _mm256_permutevar8x32_ps(of->high, code),
-                             _mm256_castsi256_ps(_mm256_slli_epi32(code, 28)));
-        return _mm256_mul_ps(scale, f);
-    case BY_E4M3:
-        return _mm256_mul_ps(scale, small_floats(code, 20, 0x1p120f));
-    case BY_E5M2:
-        return _mm256_mul_ps(scale, small_floats(code, 21, 0x1p112f));
-    case BY_MIN:
+    if (how == BY_MIN)
         return _mm256_add_ps(_mm256_mul_ps(scale, _mm256_cvtepi32_ps(code)), zero);
-    default:
-        return _mm256_mul_ps(scale, _mm256_sub_ps(_mm256_cvtepi32_ps(code), zero));
-    }
+    return _mm256_mul_ps(scale, _mm256_sub_ps(_mm256_cvtepi32_ps(code), zero));
 }
 
 /* What happens with the four columns from @k on: w[j] = values of column k + j. */
@@ -62,13 +43,13 @@ TILE_INLINE void take(const sink *to, uint64_t k, int j, __m256 w)
 
 /* Columns [k, k + 16), all of one group; @w0 = 0 or 4. */
 TILE_INLINE void half_block(int how, int bits, const uint8_t *codes, int w0, uint64_t k,
-                            __m256 scale, __m256 zero, const table *of, const sink *to)
+                            __m256 scale, __m256 zero, const sink *to)
 {
     TILE_UNROLL
     for (int w = w0; w < w0 + 4; w++) {
         const __m256i u = codes_word(codes, bits, w);
         for (int j = 0; j < 4; j++)
-            take(to, k + 4 * (uint64_t)(w - w0), j, values_of(how, u, j, scale, zero, of));
+            take(to, k + 4 * (uint64_t)(w - w0), j, values_of(how, u, j, scale, zero));
     }
 }
 
@@ -76,15 +57,11 @@ TILE_INLINE void half_block(int how, int bits, const uint8_t *codes, int w0, uin
 TILE_INLINE void columns(int how, int bits, const cpu_codes *c, const uint8_t *block, uint64_t k,
                          uint64_t end, const sink *to)
 {
-    const float *values = cpu_codes_table(c->what.kind);
     const uint8_t *codes = block + c->code_off + k / CPU_XBLOCK * 32 * (size_t)bits;
     uint64_t g = k / c->group, left = c->group - k % c->group;
     __m256 scale = codes_scales(c, block, g);
-    __m256 zero = how <= BY_MIN ? codes_zeros(c, block, g) : _mm256_setzero_ps();
-    table of = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 zero = codes_zeros(c, block, g);
 
-    if (how == BY_TABLE)
-        of = (table){_mm256_loadu_ps(values), _mm256_loadu_ps(values + 8)};
     for (; k < end; k += CPU_XBLOCK, codes += 32 * (size_t)bits) {
         if (!to->expand)
             for (int i = 0; i < 32 * bits; i += 64)
@@ -94,13 +71,12 @@ TILE_INLINE void columns(int how, int bits, const cpu_codes *c, const uint8_t *b
                 g++;
                 left = c->group;
                 scale = codes_scales(c, block, g);
-                if (how <= BY_MIN)
-                    zero = codes_zeros(c, block, g);
+                zero = codes_zeros(c, block, g);
             }
             if (half == 0)
-                half_block(how, bits, codes, 0, k, scale, zero, &of, to);
+                half_block(how, bits, codes, 0, k, scale, zero, to);
             else
-                half_block(how, bits, codes, 4, k + 16, scale, zero, &of, to);
+                half_block(how, bits, codes, 4, k + 16, scale, zero, to);
             left -= left < 16 ? left : 16;
         }
     }
@@ -144,9 +120,6 @@ COLUMNS(min_5, BY_MIN, 5)
 COLUMNS(min_6, BY_MIN, 6)
 COLUMNS(min_7, BY_MIN, 7)
 COLUMNS(min_8, BY_MIN, 8)
-COLUMNS(table_4, BY_TABLE, 4)
-COLUMNS(e4m3_8, BY_E4M3, 8)
-COLUMNS(e5m2_8, BY_E5M2, 8)
 
 static columns_fn *columns_of(const cpu_codes *c, int expand)
 {
@@ -158,12 +131,6 @@ static columns_fn *columns_of(const cpu_codes *c, int expand)
                                              BOTH(min_7), BOTH(min_8)};
     const uint32_t i = c->what.bits - 1;
 
-    if (c->what.kind == DAVIT_CODE_E4M3)
-        return expand ? e4m3_8_expand : e4m3_8_dot;
-    if (c->what.kind == DAVIT_CODE_E5M2)
-        return expand ? e5m2_8_expand : e5m2_8_dot;
-    if (c->what.kind != DAVIT_CODE_UINT)
-        return expand ? table_4_expand : table_4_dot;
     return c->what.zero_type >= DAVIT_MIN_F32 ? by_min[i][!expand] : by_zero[i][!expand];
 }
 
@@ -213,7 +180,7 @@ static void expanded_dot(const float *w, uint64_t n_cols, const float *x, size_t
 
 static __m256 joined(__m256 a, __m256 b, __m256 c, __m256 d)
 {
-    return _mm256_add_ps(_mm256_add_ps(a, b), _mm256_add_ps(c, d));
+    return _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
 }
 
 size_t cpu_codes_scratch(uint64_t n_tokens)
@@ -226,6 +193,10 @@ void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, co
 {
     float *sums = scratch + CPU_CODES_CHUNK * CPU_GROUP;
 
+    if (c->what.kind != DAVIT_CODE_UINT) {
+        cpu_codes_dot_float_avx2(out, c, block, x, x_stride, n_tokens, scratch);
+        return;
+    }
     if (n_tokens == 1) {
         __m256 acc[PARTS] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
                              _mm256_setzero_ps()};

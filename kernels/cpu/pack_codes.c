@@ -104,7 +104,8 @@ static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uin
         uint8_t part[CPU_XBLOCK] = {0}, *plane = dst;
         uint32_t done = 0;
 
-        memcpy(part, codes + k, n);
+        for (uint64_t i = 0; i < n; i++)
+            part[i / 4 * 4 + cpu_codes_byte(c, i % 4)] = codes[k + i];
         for (uint32_t width = 8; width > 0; width /= 2) {
             if (!(c->what.bits & width))
                 continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stored bytes per second of each layout of codes against our own Q4_K and Q8_0: linear/1 of one
  * thread, processor time, candidates in turns, medians.
- *   bench_codes [ROUNDS] */
+ *   bench_codes [ROUNDS [TOKENS]]     9 rounds, 1 and 64 tokens */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +43,12 @@ static Candidate candidates[] = {
      .codes = {128, 128, 8, DAVIT_CODE_E4M3, DAVIT_SCALE_F32, DAVIT_ZERO_CONST, 0, 0}},
     {.name = "mxfp4 f32", .entry = "linear codes f32 avx2",
      .codes = {32, 1, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, DAVIT_ZERO_CONST, 0, 0}},
+    {.name = "mxfp8 f32", .entry = "linear codes f32 avx2",
+     .codes = {32, 1, 8, DAVIT_CODE_E4M3, DAVIT_SCALE_E8M0, DAVIT_ZERO_CONST, 0, 0}},
+    {.name = "nf4 f32", .entry = "linear codes f32 avx2",
+     .codes = {64, 1, 4, DAVIT_CODE_NF4, DAVIT_SCALE_F32, DAVIT_ZERO_CONST, 0, 0}},
+    {.name = "iq4 f32", .entry = "linear codes f32 avx2",
+     .codes = {32, 1, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, DAVIT_ZERO_CONST, 0, 0}},
     {.name = "nvfp4 f32", .entry = "linear codes f32 avx2",
      .codes = {16, 1, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, DAVIT_ZERO_CONST, 0, 0}},
 };
@@ -129,7 +135,11 @@ int main(int argc, char **argv)
     const davit_kernels_iface *iface = rig_plugin("davit-kernels-cpu.so");
 
     g_test_init(&argc, &argv, NULL); /* the rig's random numbers */
-    bench(iface, 1, rounds);
-    bench(iface, 64, rounds);
+    if (argc > 2) {
+        bench(iface, (uint64_t)CLAMP(atoi(argv[2]), 1, 512), rounds);
+    } else {
+        bench(iface, 1, rounds);
+        bench(iface, 64, rounds);
+    }
     return 0;
 }
