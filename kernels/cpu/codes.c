@@ -257,6 +257,15 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
     return cpu_check(self, &plain, sink);
 }
 
+int cpu_codes_fit_int8(const cpu_codes *c)
+{
+    const uint32_t bits = c->what.bits;
+    const int is_width = (bits >= 2 && bits <= 4) || bits == 8; /* codes_int8_avx2.c */
+
+    return c->what.kind == DAVIT_CODE_UINT && is_width && c->n_cols % CPU_XBLOCK == 0 &&
+           c->group % CPU_XBLOCK == 0;
+}
+
 int32_t cpu_refuse_int8(const davit_call *call, const davit_sink *sink)
 {
     return davit_say(sink, DAVIT_E_UNSUPPORTED,

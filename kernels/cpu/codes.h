@@ -61,6 +61,8 @@ static inline uint64_t cpu_codes_byte(const cpu_codes *c, uint64_t j)
 /* Canonical values of one row, in code order: the scalar definition. out[n_cols] */
 void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, float *out);
 
+/* Can these codes be multiplied with 8-bit activations? */
+int cpu_codes_fit_int8(const cpu_codes *c);
 /* check of entries on packed codes: ops.h, with the layout's own limits. */
 /* The record of an entry with 8-bit activations that these codes do not fit. */
 int32_t cpu_refuse_int8(const davit_call *call, const davit_sink *sink);

@@ -268,12 +268,7 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
     if (status)
         return status;
     const cpu_codes c = codes_of(w);
-    const uint32_t bits = c.what.bits;
-    const int is_width = (bits >= 2 && bits <= 4) || bits == 8; /* codes_int8_avx2.c */
-    if (c.what.kind == DAVIT_CODE_UINT && is_width && w->n_cols % CPU_XBLOCK == 0 &&
-        c.group % CPU_XBLOCK == 0)
-        return DAVIT_OK;
-    return cpu_refuse_int8(call, sink);
+    return cpu_codes_fit_int8(&c) ? DAVIT_OK : cpu_refuse_int8(call, sink);
 }
 
 #define ENTRY(sym, op_, text, cpu_, end, score_, flags_, check_, size_, run_)             \

@@ -13,6 +13,7 @@ set(linear_steps
   linear_codes.c
   linear_int8.c
   linear_layouts.c
+  moe_int8.c
 )
 set(linear_vnni
   codes_int8_avx2.c

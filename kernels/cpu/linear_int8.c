@@ -63,8 +63,7 @@ static void int8_size(void *self, const davit_call *call, uint64_t n_tokens,
     out->n_tasks[1] = cpu_ceil_div(w->n_rows, CPU_GROUP);
 }
 
-/* What the blocks of the first plane leave of @n inputs, as blocks. */
-static void quantize_rest(cpu_xblock *out, const cpu_xblock *first, const float *x, uint64_t n)
+void cpu_quantize_rest(cpu_xblock *out, const cpu_xblock *first, const float *x, uint64_t n)
 {
     for (uint64_t b = 0; b < n / CPU_XBLOCK; b++) {
         float rest[CPU_XBLOCK];
@@ -90,12 +89,11 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count)
             return; /* the host sized for tokens, this value has logit rows */
         cpu_quantize_x(xq, cpu_in(call, 0, t) + col, (size_t)n);
         if (planes == 2)
-            quantize_rest(xq + n_cols / CPU_XBLOCK, xq, cpu_in(call, 0, t) + col, n);
+            cpu_quantize_rest(xq + n_cols / CPU_XBLOCK, xq, cpu_in(call, 0, t) + col, n);
     }
 }
 
-/* Results of the planes of each token, added in place. */
-static void add_planes(float *dots, uint64_t n_tokens)
+void cpu_add_planes(float *dots, uint64_t n_tokens)
 {
     for (uint64_t t = 0; t < n_tokens; t++)
         for (uint64_t r = 0; r < CPU_GROUP; r++)
@@ -119,7 +117,7 @@ static void multiply(const davit_call *call, uint64_t first, uint64_t count,
         cpu_rows_dot(dots, layout, w, 0, row, n_rows, call->scratch, x_stride,
                      (size_t)(n_tokens * planes), step, scratch);
         if (planes == 2)
-            add_planes(dots, n_tokens);
+            cpu_add_planes(dots, n_tokens);
         cpu_linear_finish(call, dots, CPU_GROUP, 0, n_tokens, row, n_rows);
     }
 }

@@ -68,6 +68,10 @@ const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t exper
 
 /* Quantise @n (multiple of 32) inputs into n / 32 blocks. */
 void cpu_quantize_x(cpu_xblock *out, const float *x, size_t n);
+/* A second plane: what the blocks of the first leave of @n inputs, as blocks. (linear_int8.c) */
+void cpu_quantize_rest(cpu_xblock *out, const cpu_xblock *first, const float *x, uint64_t n);
+/* Results [n_tokens, 2 planes, 8], added in place to [n_tokens, 8]. */
+void cpu_add_planes(float *dots, uint64_t n_tokens);
 
 /* Rows [row0, row0 + n_rows), n_rows <= 8, of expert @expert of a stored or packed weight
  * times tokens: out[t * 8 + r]. @step: CPU_STEP_. @scratch: CPU_ROWS_SCRATCH bytes, aligned to 64. */

@@ -79,11 +79,10 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t n, uint64_t e
     }
 }
 
-static void combine(const davit_call *call, uint64_t t)
+void cpu_moe_combine(const davit_call *call, const float *part, uint64_t t)
 {
     const davit_moe_ffn_attr *a = call->attr;
-    const uint64_t N = call->weight[2]->n_rows, I = call->weight[2]->n_cols;
-    const float *part = (float *)call->scratch + call->in[1].n_rows * a->top_k * I;
+    const uint64_t N = call->weight[2]->n_rows;
     const float *w = cpu_in(call, 2, t);
     float *y = cpu_out(call, 0, t);
 
@@ -100,10 +99,13 @@ void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_
 {
     const uint64_t n_rows = phase == 0 ? call->weight[0]->n_rows : call->weight[2]->n_rows;
     const uint64_t per_expert = cpu_ceil_div(n_rows, CPU_LINEAR_ROWS);
+    const davit_moe_ffn_attr *a = call->attr;
+    const float *part = (float *)call->scratch +
+                        call->in[1].n_rows * a->top_k * call->weight[2]->n_cols;
 
     for (uint64_t i = first; i < first + count; i++) {
         if (phase == 2) {
-            combine(call, i);
+            cpu_moe_combine(call, part, i);
             continue;
         }
         const uint64_t e = i / per_expert, r = i % per_expert * CPU_LINEAR_ROWS;

@@ -21,5 +21,7 @@ void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_
                   uint64_t ctx, davit_work *out);
 void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
                  float *work, cpu_moe_rows_fn *hidden_of, cpu_moe_rows_fn *down_of);
+/* Phase 2 of one token; part [T, k, N]. */
+void cpu_moe_combine(const davit_call *call, const float *part, uint64_t t);
 
 #endif

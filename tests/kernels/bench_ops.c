@@ -147,6 +147,32 @@ static void bench_rows(const char *op, uint64_t T, uint64_t width)
     report(rig, label, 64, (double)(T * width), "Gvalues/s");
 }
 
+/* ---- experts ---- */
+
+/* 8 of 32 experts of Qwen3-30B-A3B's width. */
+static void bench_moe(uint64_t T, const char *layout)
+{
+    davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+                               .kind = DAVIT_ACT_SILU, .n_experts = 32, .top_k = 8};
+    const uint64_t K = 2048, I = 768;
+    g_autofree char *label = g_strdup_printf("%s, %d tokens", layout, (int)T);
+    g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
+    int32_t *ids;
+
+    rig_batch(rig, T, 0, 10);
+    rig_in(rig, T, K, 1.0f);
+    ids = (int32_t *)(void *)rig_in(rig, T, attr.top_k, 1.0f);
+    rig->call.in[1].dtype = "i32/1";
+    for (uint64_t i = 0; i < T * attr.top_k; i++)
+        ids[i] = (int32_t)((i / attr.top_k * 5 + i % attr.top_k) % attr.n_experts);
+    rig_in(rig, T, attr.top_k, 1.0f);
+    rig_matrix(rig, 0, layout, attr.n_experts, I, K);
+    rig_matrix(rig, 1, layout, attr.n_experts, I, K);
+    rig_matrix(rig, 2, layout, attr.n_experts, K, I);
+    rig_out(rig, T, K);
+    report(rig, label, 64, 6.0 * (double)(T * attr.top_k * K * I), "Gop/s");
+}
+
 int main(int argc, char **argv)
 {
     static const char *const ops[] = {DAVIT_OP_RMSNORM, DAVIT_OP_GLU, DAVIT_OP_ACT, DAVIT_OP_ROPE};
@@ -158,6 +184,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(ops) && (argc < 2 || strcmp(argv[1], "rows") == 0); i++) {
         bench_rows(ops[i], 1, 2048);
         bench_rows(ops[i], 512, 576);
+    }
+    for (size_t i = 0; i < 3 && (argc < 2 || strcmp(argv[1], "moe") == 0); i++) {
+        static const char *const layouts[] = {"q4_k/1", "q8_0/1", "q4_0/1"};
+        bench_moe(1, layouts[i]);
+        bench_moe(64, layouts[i]);
     }
     return 0;
 }

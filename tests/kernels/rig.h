@@ -53,6 +53,8 @@ uint64_t rig_between(Rig *rig, uint64_t lo, uint64_t hi); /* inclusive */
 
 /* Values; inputs are filled with N(0,1) times @scale, outputs with NaN. */
 float *rig_in(Rig *rig, uint64_t rows, uint64_t width, float scale);
+/* Moves the values of input @i to where rounding to 8 bits per 32 is exact; width % 32 == 0. */
+void rig_on_grid(Rig *rig, uint32_t i);
 float *rig_out(Rig *rig, uint64_t rows, uint64_t width);
 /* The next output is input @i. */
 void rig_in_place(Rig *rig, uint32_t i);

@@ -8,6 +8,9 @@
 #define TOLERANCE 4e-6
 /* Two float32 products in a row with a square (relu2) between them, on terms that cancel. */
 #define TOLERANCE_FFN 3e-5
+/* Hidden values in two planes of 8 bits are right to 1/64516 of a block's largest; with one plane,
+ * 1/254, this fails. Enough outputs that their largest is no accident. */
+#define TOLERANCE_INT8 3e-4
 
 static const davit_kernels_iface *iface;
 
@@ -69,13 +72,15 @@ static void check_ffn(Rig *rig, const davit_kernel_entry *entry, const float *ex
 {
     const uint64_t n = rig_count(rig, 0), T = rig->call.out[0].n_rows;
     const davit_call saved = rig->call;
+    const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
     g_autofree float *all = NULL;
 
     if (entry->check(NULL, &rig->call, NULL))
         return; /* a layer may lack an activation; the scalar entry never does */
     rig_run(rig, entry, (RigSplit){0}, 1);
     all = rig_save(rig, 0);
-    rig_compare(entry->name, all, expected, T, rig->call.out[0].width, TOLERANCE_FFN, 0.0);
+    rig_compare(entry->name, all, expected, T, rig->call.out[0].width,
+                int8 ? TOLERANCE_INT8 : TOLERANCE_FFN, 0.0);
     rig_run(rig, entry, (RigSplit){1, true, 3}, 1);
     rig_same(entry->name, rig->call.out[0].data, all, n);
 
@@ -98,8 +103,8 @@ static void test_ffn(void)
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
         const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 12));
         const uint64_t unit = layout->block_elems == 1 ? 7 : layout->block_elems;
-        const uint64_t T = rig_between(rig, 1, 6), K = unit * rig_between(rig, 1, 2);
-        const uint64_t I = unit * rig_between(rig, 1, 2), N = rig_between(rig, 1, 40);
+        const uint64_t T = rig_between(rig, 1, 30), K = unit * rig_between(rig, 1, 2);
+        const uint64_t I = unit * rig_between(rig, 1, 2), N = rig_between(rig, 16, 40);
         g_autofree float *expected = NULL;
 
         attr.n_experts = rig_between(rig, 1, 9);
@@ -109,6 +114,8 @@ static void test_ffn(void)
         attr.alpha = 1.702f;
         rig_batch(rig, T, 0, 10);
         rig_in(rig, T, K, 1.0f);
+        if (K % 32 == 0)
+            rig_on_grid(rig, 0);
         rig_in(rig, T, attr.top_k, 1.0f);
         fill_ids(rig, attr.n_experts, attr.top_k, T);
         rig_in(rig, T, attr.top_k, 1.0f);
