@@ -188,20 +188,25 @@ static int divides(const char *text, uint64_t n, uint64_t off, uint32_t set)
            is_asian(davit_ucd_decode(text, n, off, &len), set);
 }
 
-/* End of the piece of digits at @at. Threes are counted from the right end of the run;
+/* End of the piece of digits at @at. Threes are counted from the right end of the run.
+ * *room: how many digits of a three are still to come, 0 = not known or a three begins;
  * where the piece before ended with a whole three, three digits from here tell enough.
- * Only between digits of two scripts that may not be so. */
-static uint64_t next_digits(const char *text, uint64_t n, uint64_t at, uint32_t set)
+ * Only between digits of two scripts that may not be so, and the rest of the run is
+ * counted. */
+static uint64_t next_digits(const char *text, uint64_t n, uint64_t at, uint32_t set,
+                            uint64_t *room, uint32_t known)
 {
-    uint64_t count, end, room = 3;
+    uint64_t end, count;
     uint32_t len;
 
-    if (!follows_digit(text, n, at) || divides(text, n, at, set)) {
+    if (*room == 0)
+        *room = 3;
+    if (!known && (!follows_digit(text, n, at) || divides(text, n, at, set))) {
         count_digits(text, n, at, UINT64_MAX, &count);
-        room = (count - 1) % 3 + 1;
+        *room = (count - 1) % 3 + 1;
     }
     davit_ucd_at(text, n, at, &len);
-    for (end = at + len; --room > 0 && !divides(text, n, end, set); end += len)
+    for (end = at + len; --*room > 0 && !divides(text, n, end, set); end += len)
         davit_ucd_at(text, n, end, &len);
     return end;
 }
@@ -210,14 +215,18 @@ uint64_t davit_scan_afmoe(uint32_t wide, const char *text, uint64_t n, uint64_t 
                           uint64_t *out_ends, uint64_t cap)
 {
     const uint32_t set = wide ? AFMOE | WIDE : AFMOE;
-    uint64_t count = 0;
-    uint32_t len;
+    uint64_t count = 0, room = 0;
+    uint32_t len, known = 0; /* 1: the piece before was digits, room is right */
 
     while (count < cap && from < n) {
-        if (davit_ucd_at(text, n, from, &len) & DAVIT_UCD_ND)
-            from = next_digits(text, n, from, set);
-        else
+        if (davit_ucd_at(text, n, from, &len) & DAVIT_UCD_ND) {
+            from = next_digits(text, n, from, set, &room, known);
+            known = 1;
+        } else {
             from = next_piece(text, n, from, set);
+            known = 0;
+            room = 0;
+        }
         out_ends[count++] = from;
     }
     return count;

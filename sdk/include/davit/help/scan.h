@@ -86,7 +86,8 @@ uint64_t davit_scan_deepseek3(const char *text, uint64_t n, uint64_t from,
 
 /* The same behind runs of \p{Nd} cut into threes from their right end (three Splits of the
  * file together), with a wider class of Asian scripts instead of CJK; @wide: its range
- * F900-FAFF starts at 8C48, which U+F900 becomes in NFC   (AFMoE) */
+ * F900-FAFF starts at 8C48, which U+F900 becomes in NFC. A call that begins between digits
+ * of two scripts counts the rest of their run   (AFMoE) */
 uint64_t davit_scan_afmoe(uint32_t wide, const char *text, uint64_t n, uint64_t from,
                           uint64_t *out_ends, uint64_t cap);
 
