@@ -15,6 +15,7 @@ struct DavitTalk {
     json_t *messages;     /* so far */
     json_t *start;        /* where /clear goes back to */
     json_t *turns;        /* --json: what was asked and answered */
+    char *tools;          /* JSON array, NULL = none */
 };
 
 bool davit_talk_wanted(const DavitCall *call)
@@ -24,8 +25,9 @@ bool davit_talk_wanted(const DavitCall *call)
 
 int davit_talk_check(DavitCall *call)
 {
-    static const char *const needy[] = {"system", "raw", "chat-template", "template-name",
-                                        "trust-content"};
+    static const char *const needy[] = {"system",        "raw",           "chat-template",
+                                        "template-name", "trust-content", "tools",
+                                        "tokenizer-config"};
 
     if (davit_call_has(call, "ids") && davit_talk_wanted(call))
         return davit_call_usage(call, "--ids", "ids are no messages",
@@ -48,35 +50,38 @@ static void add_message(json_t *messages, const char *role, const char *content)
                                               davit_json_text(content)));
 }
 
-/* The file's array; what is no array of objects the template layer refuses. */
-static json_t *read_messages(DavitCall *call)
+/* The array in the file of --@flag; what its items are the template layer judges. */
+static json_t *read_array(DavitCall *call, const char *flag)
 {
-    const char *path = davit_call_text(call, "messages");
+    const char *path = davit_call_text(call, flag);
     json_error_t error;
     size_t n = 0;
     g_autofree char *text = davit_call_read_file(call, path, &n);
-    json_t *messages = text ? json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error)
-                            : NULL;
+    json_t *array = text ? json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error)
+                         : NULL;
 
-    if (messages && json_is_array(messages))
-        return messages;
-    json_decref(messages);
+    if (array && json_is_array(array))
+        return array;
+    json_decref(array);
     if (text)
-        davit_report_add(call->report,
-                         &(DavitFinding){.code = DAVIT_R_JSON_INVALID,
-                                         .status = DAVIT_E_CORRUPT,
-                                         .stage = "options",
-                                         .subject = path,
-                                         .expected = "a JSON array of messages",
-                                         .found = messages ? "another value" : error.text,
-                                         .message = "the messages cannot be read"});
+        davit_report_add(
+            call->report,
+            &(DavitFinding){.code = DAVIT_R_JSON_INVALID,
+                            .status = DAVIT_E_CORRUPT,
+                            .stage = "options",
+                            .subject = path,
+                            .expected = davit_report_text(call->report, "a JSON array of %s", flag),
+                            .found = array ? "another value" : error.text,
+                            .message = davit_report_text(call->report, "the %s cannot be read",
+                                                         flag)});
     return NULL;
 }
 
 static json_t *first_messages(DavitCall *call)
 {
     const char *system = davit_call_text(call, "system");
-    json_t *messages = davit_call_has(call, "messages") ? read_messages(call) : json_array();
+    json_t *messages = davit_call_has(call, "messages") ? read_array(call, "messages")
+                                                      : json_array();
 
     if (messages && system) {
         json_t *first = json_array();
@@ -96,6 +101,8 @@ static bool open_dialog(DavitTalk *talk)
     const davit_dialog_params p = {.struct_size = sizeof p,
                                    .template_file = davit_call_text(call, "chat-template"),
                                    .template_name = davit_call_text(call, "template-name"),
+                                   .tokenizer_config = davit_call_text(call, "tokenizer-config"),
+                                   .with_tools = talk->tools != NULL,
                                    .trust_content = davit_call_has(call, "trust-content")};
     const int status = davit_dialog_open(talk->model, &p, &talk->dialog, &records);
 
@@ -110,6 +117,21 @@ static bool open_dialog(DavitTalk *talk)
     return status == 0;
 }
 
+/* --tools, kept as text: order of keys and numbers stay as they are. */
+static bool read_tools(DavitTalk *talk)
+{
+    json_t *tools;
+    size_t n = 0;
+
+    if (!davit_call_has(talk->call, "tools"))
+        return true;
+    tools = read_array(talk->call, "tools");
+    if (tools)
+        talk->tools = davit_call_read_file(talk->call, davit_call_text(talk->call, "tools"), &n);
+    json_decref(tools);
+    return talk->tools != NULL;
+}
+
 DavitTalk *davit_talk_open(DavitCall *call, const davit_model *model)
 {
     DavitTalk *talk = g_new0(DavitTalk, 1);
@@ -118,7 +140,7 @@ DavitTalk *davit_talk_open(DavitCall *call, const davit_model *model)
     talk->model = model;
     talk->turns = json_array();
     talk->messages = first_messages(call);
-    if (!talk->messages || (!davit_call_has(call, "raw") && !open_dialog(talk))) {
+    if (!talk->messages || !read_tools(talk) || (!davit_call_has(call, "raw") && !open_dialog(talk))) {
         davit_talk_free(talk);
         return NULL;
     }
@@ -134,6 +156,7 @@ void davit_talk_free(DavitTalk *talk)
     json_decref(talk->messages);
     json_decref(talk->start);
     json_decref(talk->turns);
+    g_free(talk->tools);
     g_free(talk);
 }
 
@@ -178,7 +201,11 @@ static int encode(DavitTalk *talk, int32_t **ids, size_t *n, davit_records **rec
     }
     char *json = json_dumps(talk->messages, JSON_COMPACT);
     const davit_dialog_input in = {
-        .struct_size = sizeof in, .messages = json, .n_messages = json ? strlen(json) : 0};
+        .struct_size = sizeof in,
+        .messages = json,
+        .n_messages = json ? strlen(json) : 0,
+        .tools = talk->tools,
+        .n_tools = talk->tools ? strlen(talk->tools) : 0};
     const int status = davit_dialog_render(talk->dialog, &in, NULL, NULL, ids, n, records);
     free(json);
     return status;

@@ -14,6 +14,8 @@ static const DavitFlag flags[] = {
     {"messages", 'm', DAVIT_FLAG_TEXT, "FILE", "JSON array of messages; - reads stdin", NULL, NULL,
      false},
     {"tools", 0, DAVIT_FLAG_TEXT, "FILE", "JSON array of tool schemas", NULL, NULL, false},
+    {"tokenizer-config", 0, DAVIT_FLAG_TEXT, "FILE",
+     "template and special tokens of this tokenizer_config.json", NULL, NULL, false},
     {"documents", 0, DAVIT_FLAG_TEXT, "FILE", "JSON array of documents", NULL, NULL, false},
     {"no-generation-prompt", 0, DAVIT_FLAG_SWITCH, NULL, "do not open the answer's turn", NULL,
      NULL, false},
@@ -221,6 +223,7 @@ static int render(DavitTemplateJob *job, const Model *m)
                                       .dir = m->dir,
                                       .file = davit_call_text(call, "chat-template"),
                                       .name = davit_call_text(call, "template-name"),
+                                      .config = davit_call_text(call, "tokenizer-config"),
                                       .tools = job->input.tools != NULL};
 
     job->chat = davit_chat_new(&where, call->report);

@@ -55,6 +55,7 @@ int davit_dialog_open(const davit_model *model, const davit_dialog_params *param
     DavitReport *report = davit_report_new();
     const DavitTemplateWhere where = {.checkpoint = model->checkpoint,
                                       .file = p.template_file,
+                                      .config = p.tokenizer_config,
                                       .name = p.template_name,
                                       .tools = p.with_tools};
     DavitChat *chat = davit_chat_new(&where, report);

@@ -271,6 +271,9 @@ typedef struct davit_dialog_params {
     uint32_t fixed_clock;      /* the template's clock tells @now, as UTC; else local time */
     uint32_t reserved;
     int64_t now;               /* seconds since 1970 */
+    /* Another tokenizer_config.json, whose template and special tokens go before the model's;
+     * NULL = none. template_file goes before its template. */
+    const char *tokenizer_config;
 } davit_dialog_params;
 
 /* @params may be NULL. The model must have a tokenizer and outlive the dialog. A model without

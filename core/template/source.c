@@ -82,13 +82,16 @@ static int32_t read_named(const DavitTemplateWhere *where, const char *name, GBy
     return read_path(path, DAVIT_TEMPLATE_MAX_BYTES, out, report);
 }
 
-static json_t *read_json(const DavitTemplateWhere *where, const char *name, int32_t *status,
-                         DavitReport *report)
+/* @name beside the model, or the path @instead. */
+static json_t *read_json(const DavitTemplateWhere *where, const char *name, const char *instead,
+                         int32_t *status, DavitReport *report)
 {
     g_autoptr(GBytes) bytes = NULL;
     json_t *tree;
 
-    *status = read_beside(where, name, MAX_CONFIG, &bytes, report);
+    *status = instead ? read_path(instead, MAX_CONFIG, &bytes, report)
+                      : read_beside(where, name, MAX_CONFIG, &bytes, report);
+    name = instead ? instead : name;
     if (*status || !bytes)
         return NULL;
     tree = davit_tree_parse(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes), name, report);
@@ -157,11 +160,13 @@ static const json_t *named_in(const json_t *list, const char *name)
     return NULL;
 }
 
-static int32_t from_config(const DavitTemplateWhere *where, DavitTemplateFound *out,
-                           DavitReport *report)
+/* @path: the user's file, NULL = the model's. */
+static int32_t from_config(const DavitTemplateWhere *where, const char *path,
+                           DavitTemplateFound *out, DavitReport *report)
 {
+    const char *subject = path ? path : CONFIG;
     int32_t status;
-    json_t *config = read_json(where, CONFIG, &status, report);
+    json_t *config = read_json(where, CONFIG, path, &status, report);
     const json_t *value = json_object_get(config, "chat_template"), *text = NULL;
     const char *names[3], *name = NULL;
 
@@ -176,14 +181,15 @@ static int32_t from_config(const DavitTemplateWhere *where, DavitTemplateFound *
                                   &(DavitFinding){.code = DAVIT_R_CONFIG_INVALID,
                                                   .status = DAVIT_E_CORRUPT,
                                                   .stage = "template",
-                                                  .subject = CONFIG ": chat_template",
+                                                  .subject = davit_report_text(
+                                                      report, "%s: chat_template", subject),
                                                   .expected = "a text or a list of named texts",
                                                   .message = "the value has a wrong type"});
     }
     if (json_is_string(text))
         give(out, json_string_value(text), json_string_length(text),
-             name ? g_strdup_printf(CONFIG ": chat_template \"%s\"", name)
-                  : g_strdup(CONFIG ": chat_template"));
+             name ? g_strdup_printf("%s: chat_template \"%s\"", subject, name)
+                  : g_strdup_printf("%s: chat_template", subject));
     json_decref(config);
     return status;
 }
@@ -261,9 +267,12 @@ int32_t davit_template_find(const DavitTemplateWhere *where, DavitTemplateFound 
     *out = (DavitTemplateFound){0};
     if (where->file)
         return from_file(where, out, report);
+    status = where->config ? from_config(where, where->config, out, report) : DAVIT_OK;
+    if (status || out->text)
+        return status;
     status = from_jinja(where, &found[0], report);
     if (!status)
-        status = from_config(where, &found[1], report);
+        status = from_config(where, NULL, &found[1], report);
     from_gguf(where, &found[2]);
     while (used < 3 && !found[used].text)
         used++;
@@ -342,12 +351,14 @@ static void gguf_tokens(const DavitCheckpoint *c, json_t *to)
 
 json_t *davit_template_specials(const DavitTemplateWhere *where, DavitReport *report)
 {
-    static const char *const files[] = {CONFIG, "special_tokens_map.json"};
+    static const char *const files[] = {CONFIG, CONFIG, "special_tokens_map.json"};
     json_t *out = json_object();
 
-    for (size_t i = 0; i < G_N_ELEMENTS(files) && json_object_size(out) == 0; i++) {
+    for (size_t i = where->config ? 0 : 1;
+         i < G_N_ELEMENTS(files) && json_object_size(out) == 0; i++) {
         int32_t status;
-        json_t *tree = read_json(where, files[i], &status, report);
+        json_t *tree =
+            read_json(where, files[i], i == 0 ? where->config : NULL, &status, report);
 
         take_tokens(out, tree);
         json_decref(tree);

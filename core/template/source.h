@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where a model keeps its chat templates, and the special tokens that templates print.
  *
- * Order: a file that the user names; chat_template.jinja (with
+ * Order: a template file that the user names; "chat_template" of a tokenizer_config.json that
+ * the user names; chat_template.jinja (with
  * additional_chat_templates/NAME.jinja); tokenizer_config.json, "chat_template" as a text or
  * a list of named ones; GGUF keys tokenizer.chat_template and tokenizer.chat_template.NAME.
  * As transformers 5 chooses among names: the one asked for; "tool_use" when there are tools;
@@ -18,6 +19,7 @@ typedef struct DavitTemplateWhere {
     const DavitCheckpoint *checkpoint; /* (borrowed) or NULL */
     const char *dir;                   /* used when checkpoint is NULL; may be NULL */
     const char *file;                  /* the user's template file; NULL = the model's */
+    const char *config; /* the user's tokenizer_config.json, before the model's; or NULL */
     const char *name;                  /* name asked for; NULL = by rule */
     bool tools;                        /* there are tools */
 } DavitTemplateWhere;
