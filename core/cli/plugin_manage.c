@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/plugin_show.h"
+#include "plugin/cache.h"
 
 static const char *const retry_examples[] = {
     "davit plugin retry com.acme.pack", "run the probe helper on its file again, and remember",
@@ -13,8 +14,14 @@ static const char *const retry_examples[] = {
 static const char *const clear_examples[] = {"davit plugin clear-quarantine",
                                              "forget every crash, so that all are tried again",
                                              NULL};
+static const DavitFlag rescan_flags[] = {
+    {"system", 0, DAVIT_FLAG_SWITCH, NULL,
+     "remember in /var/cache/davit, for every user of this machine", NULL, NULL, false},
+    {0},
+};
 static const char *const rescan_examples[] = {
-    "davit plugin rescan", "look at every plugin now, so that later runs need not", NULL};
+    "davit plugin rescan", "look at every plugin now, so that later runs need not",
+    "davit plugin rescan --system", "the same for all users, when a package is installed", NULL};
 static const char *const disable_examples[] = {"davit plugin disable 'com.acme.*'",
                                                "switch components or bundles off by glob", NULL};
 static const char *const enable_examples[] = {"davit plugin enable com.acme.pack",
@@ -74,7 +81,16 @@ static int rescan(DavitCall *call)
         davit_registry_retry(registry, f, said);
         json_array_append_new(files, looked_at(call, f));
     }
-    return DAVIT_EXIT_OK;
+    if (davit_registry_save(registry) || !davit_call_has(call, "system"))
+        return DAVIT_EXIT_OK; /* a cache of one's own is a convenience */
+    davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                                   .status = DAVIT_E_IO,
+                                                   .stage = "write",
+                                                   .subject = DAVIT_SYSTEM_CACHE,
+                                                   .expected = "a folder that can be written",
+                                                   .message = "what was found is not remembered",
+                                                   .hint = "run it as root"});
+    return DAVIT_EXIT_FAILED;
 }
 
 static int clear_quarantine(DavitCall *call)
@@ -159,6 +175,7 @@ const DavitCommand davit_command_plugin_retry = {
 const DavitCommand davit_command_plugin_rescan = {
     .name = "plugin rescan",
     .summary = "run the probe helper on every plugin, as an installation may do once",
+    .flags = rescan_flags,
     .examples = rescan_examples,
     .run = rescan,
 };

@@ -143,7 +143,10 @@ static int failed(DavitCall *call, const char *path, const char *why)
                                                    .status = DAVIT_E_IO,
                                                    .stage = "write",
                                                    .subject = path,
-                                                   .message = why});
+                                                   .found = why,
+                                                   .message = "it cannot be read or written",
+                                                   .hint = "check the path; --dir makes the "
+                                                           "folder elsewhere"});
     return DAVIT_EXIT_FAILED;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Components and files of plugins, for people and as JSON. */
 #include "cli/plugin_show.h"
+#include "plugin/cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -239,6 +240,9 @@ DavitRegistry *davit_show_registry(DavitCall *call, const char *file)
     g_ptr_array_add(all, NULL);
     const DavitRegistryOptions where = {.plugin_paths = (const char *const *)all->pdata,
                                         .trust_dirs = trusted,
+                                        .cache_dir = davit_call_has(call, "system")
+                                                         ? DAVIT_SYSTEM_CACHE
+                                                         : NULL,
                                         .allow_draft = davit_call_has(call, "allow-draft")};
     DavitRegistry *registry = davit_registry_open(&where, said);
     /* what is wrong with the file itself is what the command shows */

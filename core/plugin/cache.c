@@ -24,6 +24,8 @@ struct DavitCache {
     char *path;        /* NULL = nothing is remembered */
     char *host;        /* hash of what every entry depends on beside its file */
     json_t *files;     /* real path -> {"key", "elf", "probe"} */
+    json_t *system;    /* the same of the system's file; NULL = none */
+    bool is_shared;    /* this is the system's file: others read it */
     GHashTable *dirty; /* real paths that changed here */
 };
 
@@ -60,8 +62,9 @@ static char *make_key(const DavitCache *cache, const struct stat *st)
 
 /* ---- reading ---- */
 
-/* (owned) bytes of a file that is ours alone, or NULL. */
-static char *read_own(const char *path, size_t *out_len)
+/* (owned) bytes of a file that is ours, or root's where @may_be_root, and that nobody else can
+ * write; else NULL. */
+static char *read_own(const char *path, bool may_be_root, size_t *out_len)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
@@ -70,8 +73,8 @@ static char *read_own(const char *path, size_t *out_len)
 
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_size <= MAX_BYTES) {
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_uid == geteuid() || (may_be_root && st.st_uid == 0)) && !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_size <= MAX_BYTES) {
         bytes = g_malloc((size_t)st.st_size + 1);
         while (len < (size_t)st.st_size) {
             const ssize_t n = read(fd, bytes + len, (size_t)st.st_size - len);
@@ -88,11 +91,11 @@ static char *read_own(const char *path, size_t *out_len)
     return bytes;
 }
 
-/* (owned) the object of files; empty for anything unexpected. */
-static json_t *read_files(const DavitCache *cache)
+/* (owned) the object of files in @path; empty for anything unexpected. */
+static json_t *read_files(const char *path, bool may_be_root)
 {
     size_t len = 0;
-    g_autofree char *bytes = read_own(cache->path, &len);
+    g_autofree char *bytes = read_own(path, may_be_root, &len);
     json_t *doc = bytes ? json_loadb(bytes, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
     json_t *files = json_object_get(doc, "files");
     const char *schema = json_string_value(json_object_get(doc, "schema"));
@@ -112,15 +115,29 @@ DavitCache *davit_cache_open(const char *dir, const char *helper)
 
     cache->dirty = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     cache->host = make_host(helper);
-    if (davit_trust_privileged() || (dir && !*dir)) {
+    /* a relative HOME or XDG_CACHE_HOME would be a folder of the current directory */
+    if (davit_trust_privileged() || (dir && !*dir) ||
+        (!dir && !g_path_is_absolute(g_get_user_cache_dir()))) {
         cache->files = json_object();
         return cache;
     }
     file = g_strdup_printf("plugins-1-%s.json", DAVIT_BUILD_ARCH);
     cache->path = dir ? g_build_filename(dir, file, NULL)
                       : g_build_filename(g_get_user_cache_dir(), "davit", file, NULL);
-    cache->files = read_files(cache);
+    cache->is_shared = g_strcmp0(dir, DAVIT_SYSTEM_CACHE) == 0;
+    cache->files = read_files(cache->path, false);
     return cache;
+}
+
+void davit_cache_read_system(DavitCache *cache, const char *dir)
+{
+    g_autofree char *file = g_strdup_printf("plugins-1-%s.json", DAVIT_BUILD_ARCH);
+    g_autofree char *path = g_build_filename(dir, file, NULL);
+
+    if (davit_trust_privileged())
+        return;
+    json_decref(cache->system);
+    cache->system = read_files(path, true);
 }
 
 void davit_cache_free(DavitCache *cache)
@@ -129,6 +146,7 @@ void davit_cache_free(DavitCache *cache)
         return;
     davit_cache_flush(cache);
     json_decref(cache->files);
+    json_decref(cache->system);
     g_hash_table_unref(cache->dirty);
     g_free(cache->path);
     g_free(cache->host);
@@ -142,9 +160,10 @@ const char *davit_cache_path(const DavitCache *cache)
 
 /* ---- look-up ---- */
 
-static json_t *entry_of(const DavitCache *cache, const char *real, const struct stat *st)
+static json_t *entry_of(const DavitCache *cache, json_t *files, const char *real,
+                        const struct stat *st)
 {
-    json_t *entry = json_object_get(cache->files, real);
+    json_t *entry = json_object_get(files, real);
     g_autofree char *key = make_key(cache, st);
 
     return g_strcmp0(json_string_value(json_object_get(entry, "key")), key) == 0 ? entry
@@ -154,15 +173,21 @@ static json_t *entry_of(const DavitCache *cache, const char *real, const struct 
 json_t *davit_cache_get(const DavitCache *cache, const char *real, const struct stat *st,
                         const char *part)
 {
-    json_t *value = json_object_get(entry_of(cache, real, st), part);
+    json_t *value = json_object_get(entry_of(cache, cache->files, real, st), part);
+    const char *outcome;
 
-    return json_is_object(value) ? value : NULL;
+    if (json_is_object(value))
+        return value;
+    value = json_object_get(entry_of(cache, cache->system, real, st), part);
+    outcome = json_string_value(json_object_get(value, "outcome"));
+    /* what failed for root may not fail for this user */
+    return json_is_object(value) && (!outcome || strcmp(outcome, "ok") == 0) ? value : NULL;
 }
 
 void davit_cache_put(DavitCache *cache, const char *real, const struct stat *st,
                      const char *part, json_t *value)
 {
-    json_t *entry = entry_of(cache, real, st);
+    json_t *entry = entry_of(cache, cache->files, real, st);
 
     if (!g_utf8_validate(real, -1, NULL)) { /* JSON could not name it */
         json_decref(value);
@@ -186,7 +211,7 @@ void davit_cache_put(DavitCache *cache, const char *real, const struct stat *st,
 /* What is on disk now, with our changes over it; without files that are gone. (owned) */
 static json_t *merge(const DavitCache *cache)
 {
-    json_t *files = read_files(cache);
+    json_t *files = read_files(cache->path, false);
     g_autoptr(GPtrArray) gone = g_ptr_array_new();
     GHashTableIter iter;
     gpointer path;
@@ -225,7 +250,7 @@ static bool write_all(int fd, const char *bytes, size_t len)
 }
 
 /* Temporary file beside @path, synced, renamed over it. */
-static bool replace_file(const char *path, const char *text)
+static bool replace_file(const char *path, const char *text, mode_t mode)
 {
     g_autofree char *temporary = g_strdup_printf("%s.XXXXXX", path);
     const int fd = g_mkstemp_full(temporary, O_WRONLY | O_CLOEXEC, 0600);
@@ -233,7 +258,7 @@ static bool replace_file(const char *path, const char *text)
 
     if (fd < 0)
         return false;
-    done = write_all(fd, text, strlen(text)) && fsync(fd) == 0;
+    done = fchmod(fd, mode) == 0 && write_all(fd, text, strlen(text)) && fsync(fd) == 0;
     done = close(fd) == 0 && done;
     if (done && rename(temporary, path) == 0)
         return true;
@@ -255,9 +280,18 @@ static int take_lock(const char *path)
     return fd;
 }
 
+/* The cache's folder and the one above it, ~/.cache/davit; never a home that is not there. */
+static void make_folders(const char *path, mode_t mode)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *above = g_path_get_dirname(dir);
+
+    (void)g_mkdir(above, mode);
+    (void)g_mkdir(dir, mode);
+}
+
 bool davit_cache_flush(DavitCache *cache)
 {
-    g_autofree char *dir = NULL;
     char *text;
     json_t *doc;
     int lock;
@@ -265,14 +299,13 @@ bool davit_cache_flush(DavitCache *cache)
 
     if (!cache->path || g_hash_table_size(cache->dirty) == 0)
         return true;
-    dir = g_path_get_dirname(cache->path);
-    g_mkdir_with_parents(dir, 0700);
+    make_folders(cache->path, cache->is_shared ? 0755 : 0700);
     lock = take_lock(cache->path);
     if (lock < 0)
         return false;
     doc = json_pack("{s:s, s:o}", "schema", SCHEMA, "files", merge(cache));
     text = json_dumps(doc, JSON_COMPACT);
-    done = text && replace_file(cache->path, text);
+    done = text && replace_file(cache->path, text, cache->is_shared ? 0644 : 0600);
     free(text);
     json_decref(doc);
     close(lock);

@@ -23,6 +23,11 @@ typedef struct DavitCache DavitCache;
 /* @dir: NULL = $XDG_CACHE_HOME/davit, "" = nothing is remembered. @helper: path of the helper
  * program, part of the key; NULL = none. Never NULL. */
 DavitCache *davit_cache_open(const char *dir, const char *helper);
+/* Answer from the system's file in @dir too, where the own one has nothing: facts of files, and
+ * helpers that were content. Root's, or nobody else could have written it; written by `davit
+ * plugin rescan --system`. */
+#define DAVIT_SYSTEM_CACHE "/var/cache/davit"
+void davit_cache_read_system(DavitCache *cache, const char *dir);
 /* Writes what changed. NULL is fine. */
 void davit_cache_free(DavitCache *cache);
 

@@ -29,6 +29,31 @@ static int32_t bad(DavitReport *report, const char *path, const char *subject,
                                 .hint = "mend the file, or remove it"});
 }
 
+/* @path is there, or may be, and cannot be read. A directory that this user may not enter is
+ * another user's (HOME was kept by su or a container): told, and gone on without. */
+static void unreadable(DavitReport *report, const char *path, const char *why)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *above = g_path_get_dirname(dir);
+    const bool is_foreign = access(dir, X_OK) != 0 || access(above, X_OK) != 0;
+
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                .severity = DAVIT_WARNING,
+                                .status = is_foreign ? DAVIT_OK : DAVIT_E_USAGE,
+                                .stage = "search",
+                                .subject = path,
+                                .expected = "a file that can be read, or none",
+                                .found = why,
+                                .message = is_foreign
+                                               ? "the folder of settings is closed to this user; "
+                                                 "davit goes on without settings"
+                                               : "the settings cannot be read",
+                                .hint = is_foreign ? "set HOME or XDG_CONFIG_HOME to a folder "
+                                                     "of this user's"
+                                                   : "make the file readable, or remove it"});
+}
+
 /* (owned) the object in @path; NULL if there is no file, or after a record. */
 static json_t *read_object(const char *path, DavitReport *report)
 {
@@ -41,7 +66,7 @@ static json_t *read_object(const char *path, DavitReport *report)
     if (!g_file_get_contents(path, &text, &len, &error)) {
         if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT) &&
             !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOTDIR))
-            bad(report, path, path, "a file that can be read", error->message);
+            unreadable(report, path, error->message);
         return NULL;
     }
     doc = len <= MAX_BYTES ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &where) : NULL;
@@ -124,6 +149,22 @@ static void check(const json_t *doc, const char *path, DavitReport *report)
     }
 }
 
+/* A relative HOME or XDG_CONFIG_HOME would be the current directory's: as if it were not set. */
+static void open_user(DavitPrefs *prefs, const char *dir, DavitReport *report)
+{
+    g_autofree char *usual = g_build_filename(g_get_user_config_dir(), "davit", NULL);
+    const size_t before = davit_report_count(report);
+
+    if (!dir && !g_path_is_absolute(usual))
+        return;
+    prefs->user_path = g_build_filename(dir ? dir : usual, FILE_NAME, NULL);
+    prefs->user = read_object(prefs->user_path, report);
+    prefs->lock_path = g_build_filename(dir ? dir : usual, LOCK_NAME, NULL);
+    if (davit_report_count(report) > before && !davit_report_failed(report))
+        return; /* closed: said once */
+    prefs->lock = read_object(prefs->lock_path, report);
+}
+
 DavitPrefs *davit_prefs_open(const char *dir, DavitReport *report)
 {
     DavitPrefs *prefs = g_new0(DavitPrefs, 1);
@@ -132,14 +173,8 @@ DavitPrefs *davit_prefs_open(const char *dir, DavitReport *report)
         return prefs;
     if (!dir)
         prefs->system = read_object(SYSTEM_FILE, report);
-    if (!davit_trust_privileged()) {
-        g_autofree char *usual = g_build_filename(g_get_user_config_dir(), "davit", NULL);
-
-        prefs->user_path = g_build_filename(dir ? dir : usual, FILE_NAME, NULL);
-        prefs->user = read_object(prefs->user_path, report);
-        prefs->lock_path = g_build_filename(dir ? dir : usual, LOCK_NAME, NULL);
-        prefs->lock = read_object(prefs->lock_path, report);
-    }
+    if (!davit_trust_privileged())
+        open_user(prefs, dir, report);
     if (prefs->system)
         check(prefs->system, SYSTEM_FILE, report);
     if (prefs->user)
@@ -280,8 +315,8 @@ static json_t *user_object(DavitPrefs *prefs, DavitReport *report)
                                                  .status = DAVIT_E_USAGE,
                                                  .stage = "options",
                                                  .subject = FILE_NAME,
-                                                 .message = "a privileged process keeps "
-                                                            "no list of its user's",
+                                                 .message = "there is no folder of this user's to "
+                                                            "keep the list in",
                                                  .hint = "run davit as the user"});
         return NULL;
     }

@@ -12,7 +12,8 @@
  * plugins.lock beside it: {"com.acme.pack": "<sha256 of the file>"}; with it, only the bundles
  * that it names are loaded, and only the file that it names (davit's own are exempt).
  *
- * A file that does not parse is an error, not a silence.
+ * A file that does not parse is an error, not a silence; a folder that this user may not enter is
+ * somebody else's, and a warning.
  */
 #ifndef DAVIT_PLUGIN_PREFS_H
 #define DAVIT_PLUGIN_PREFS_H

@@ -245,6 +245,8 @@ static void open_stores(DavitRegistry *registry, const DavitRegistryOptions *opt
     registry->cache =
         davit_cache_open(!options->cache_dir && bare ? "" : options->cache_dir,
                          registry->helper);
+    if (!bare && !options->cache_dir)
+        davit_cache_read_system(registry->cache, DAVIT_SYSTEM_CACHE);
     registry->prefs = davit_prefs_open(
         !options->config_dir && options->only_paths ? "" : options->config_dir, report);
     registry->allow_draft = options->allow_draft;
@@ -372,6 +374,11 @@ int32_t davit_component_kernel_rank(const DavitComponent *component, const char 
 const char *davit_registry_cache_path(const DavitRegistry *registry)
 {
     return davit_cache_path(registry->cache);
+}
+
+bool davit_registry_save(DavitRegistry *registry)
+{
+    return davit_cache_flush(registry->cache);
 }
 
 const char *davit_registry_config_path(const DavitRegistry *registry)

@@ -57,7 +57,7 @@ typedef struct DavitRegistryOptions {
     bool only_paths; /* look at plugin_paths, and at builtin_dir if it is not NULL (tests)
                       */
     bool allow_draft; /* --allow-draft: components of kinds that end with -draft */
-    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/davit, with only_paths and without
+    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/davit over the system's, with only_paths and without
                              * builtin_dir nothing; "" = nothing is remembered */
     const char *config_dir; /* NULL = the usual places, with only_paths none; "" = none */
     const char *helper;     /* program of gate 5; NULL = beside davit's own plugins; "" =
@@ -130,6 +130,8 @@ int32_t davit_component_kernel_rank(const DavitComponent *component, const char 
                                     const char *entry);
 /* (borrowed) the cache file, NULL if nothing is remembered. */
 const char *davit_registry_cache_path(const DavitRegistry *registry);
+/* Write what is remembered now; false if it could not be. */
+bool davit_registry_save(DavitRegistry *registry);
 /* Run the probe helper on @file, whatever is remembered, and remember the result.
  * Returns: what it answered; DAVIT_E_USAGE with a record if the file did not get so far. */
 int32_t davit_registry_retry(DavitRegistry *registry, DavitPluginFile *file,

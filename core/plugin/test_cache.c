@@ -47,6 +47,43 @@ static void put_fresh(const char *dir, const char *path, int n)
     davit_cache_free(cache);
 }
 
+static void the_system_answers_where_the_user_has_nothing(void)
+{
+    char *dir = scratch_new();
+    char *system = scratch_new();
+    g_autofree char *a = scratch_write(dir, "a", "a", 1);
+    g_autofree char *b = scratch_write(dir, "b", "b", 1);
+    g_autofree char *crashed = scratch_write(dir, "c", "c", 1);
+    g_autofree char *file = g_build_filename(system, NAME, NULL);
+    DavitCache *cache = davit_cache_open(system, NULL);
+    struct stat st;
+
+    put(cache, a, 1);
+    put(cache, b, 2);
+    g_assert_cmpint(stat(crashed, &st), ==, 0);
+    davit_cache_put(cache, crashed, &st, "probe",
+                    json_pack("{s:s, s:i}", "outcome", "crashed", "n", 9));
+    davit_cache_free(cache);
+    put_fresh(dir, b, 3);
+
+    cache = davit_cache_open(dir, NULL);
+    g_assert_cmpint(get(cache, a), ==, 0);
+    davit_cache_read_system(cache, system);
+    g_assert_cmpint(get(cache, a), ==, 1);
+    g_assert_cmpint(get(cache, b), ==, 3);       /* the user's own comes first */
+    g_assert_cmpint(get(cache, crashed), ==, 0); /* root's crash is not this user's */
+    davit_cache_free(cache);
+
+    /* a file that others can write is not believed */
+    g_assert_cmpint(chmod(file, 0666), ==, 0);
+    cache = davit_cache_open(dir, NULL);
+    davit_cache_read_system(cache, system);
+    g_assert_cmpint(get(cache, a), ==, 0);
+    davit_cache_free(cache);
+    scratch_free(dir);
+    scratch_free(system);
+}
+
 static void what_is_put_is_found_until_the_file_changes(void)
 {
     char *dir = scratch_new();
@@ -212,6 +249,7 @@ static void files_that_are_gone_are_dropped(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cache/system", the_system_answers_where_the_user_has_nothing);
     g_test_add_func("/cache/key", what_is_put_is_found_until_the_file_changes);
     g_test_add_func("/cache/merge", two_writers_lose_nothing);
     g_test_add_func("/cache/at_once", writers_at_once_leave_a_sound_file);

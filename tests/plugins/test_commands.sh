@@ -209,4 +209,22 @@ for i in 1 2 3; do
 done
 XDG_CACHE_HOME=/proc/nowhere expect 0 run "$models/llama" --prompt "Hello" --max-tokens 4 -q
 cmp -s "$scratch/out" "$scratch/plain" || die "without a cache: another text"
+
+# ---- relative folders of the environment are not the current directory's, a home is not made ----
+(
+    cd "$scratch/cwd"
+    HOME=rel XDG_CACHE_HOME=rel XDG_CONFIG_HOME=rel XDG_DATA_HOME=rel \
+        "$davit" run "$models/llama" --prompt "Hello" --max-tokens 1 -q >/dev/null
+) || die "a relative HOME stops the run"
+[ ! -e "$scratch/cwd/rel" ] || die "a cache was made in the current directory"
+HOME="$scratch/no/home" XDG_CACHE_HOME="$scratch/no/home/cache" \
+    expect 0 run "$models/llama" --prompt "Hello" --max-tokens 1 -q
+[ ! -e "$scratch/no" ] || die "a home was made"
+if [ "$(id -u)" != 0 ]; then # root enters every folder
+    mkdir -p "$scratch/closed/davit"
+    chmod 000 "$scratch/closed"
+    XDG_CONFIG_HOME="$scratch/closed" expect 0 run "$models/llama" --prompt "Hello" --max-tokens 1
+    err_has "closed to this user"
+    chmod 700 "$scratch/closed"
+fi
 echo "all passed"
