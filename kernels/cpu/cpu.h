@@ -19,10 +19,12 @@
 #define CPU_AVX_VNNI    CPU_AVX2
 #define CPU_AVX_VNNI_DOT(name) name##_vnni_avx512 /* one portable copy for both */
 #define CPU_AVX512_VNNI CPU_AVX2
+#define CPU_AVX512_F32  CPU_AVX2
 #else
 #define CPU_AVX_VNNI    (CPU_AVX2 | DAVIT_CPU_AVXVNNI)
 #define CPU_AVX_VNNI_DOT(name) name##_vnni_avx
 #define CPU_AVX512_VNNI (CPU_AVX512 | DAVIT_CPU_AVX512VNNI)
+#define CPU_AVX512_F32  CPU_AVX512
 #endif
 
 extern const davit_kernel_entry cpu_embed_scalar;

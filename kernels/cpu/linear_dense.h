@@ -17,5 +17,7 @@ typedef void cpu_dense_fn(float *out, const uint8_t *const row[CPU_DENSE_ROWS], 
                           const float *x, size_t x_stride, size_t n_tokens);
 
 cpu_dense_fn cpu_dense_f32, cpu_dense_f16, cpu_dense_bf16;
+/* The same in 512-bit vectors; sums: linear_dense_avx512.c. */
+cpu_dense_fn cpu_dense_f32_avx512, cpu_dense_f16_avx512, cpu_dense_bf16_avx512;
 
 #endif

@@ -2,15 +2,15 @@
 # is off everywhere, so that a fused multiply-add is written where it is meant.
 set(linear_base
   codes.c
-  linear_f32.c
   linear_finish.c
   moe_codes.c
   pack_codes.c
   pack_x8.c
 )
-# entries that name the VNNI copies below
+# entries that name the copies below
 set(linear_steps
   linear_codes.c
+  linear_f32.c
   linear_int8.c
   linear_layouts.c
   moe_int8.c
@@ -47,3 +47,13 @@ endfunction()
 davit_vnni_objects(kernels-cpu-avxvnni "CPU_VNNI=avx;CPU_VNNI_VEX" -mavxvnni)
 davit_vnni_objects(kernels-cpu-avx512vnni "CPU_VNNI=avx512"
   "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mprefer-vector-width=256")
+
+# davit_avx512_objects(TARGET DEFINITIONS FLAGS): 512-bit vectors
+function(davit_avx512_objects target definitions flags)
+  add_library(${target} OBJECT linear_dense_avx512.c)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/sdk/include)
+  target_compile_definitions(${target} PRIVATE ${definitions})
+  target_compile_options(${target} PRIVATE -mavx2 -mfma -mf16c -ffp-contract=off ${flags})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+davit_avx512_objects(kernels-cpu-avx512 "" "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")

@@ -18,6 +18,7 @@ extern const davit_kernel_entry cpu_linear_vnni512_stored, cpu_linear_vnni512_pa
 /* linear_f32.c: activations stay float32 */
 extern const davit_kernel_entry cpu_linear_f32_dense;
 extern const davit_kernel_entry cpu_linear_f32_blocks;
+extern const davit_kernel_entry cpu_linear_f32_dense_512, cpu_linear_f32_blocks_512;
 
 /* pack_x8.c */
 extern const davit_pack cpu_pack_x8[];
@@ -25,7 +26,8 @@ extern const davit_pack cpu_pack_x8[];
 
 /* Members of the lists in linear.h. */
 #define CPU_LINEAR_FAST_ENTRIES                                                          \
-    &cpu_linear_f32_blocks, &cpu_linear_f32_dense, &cpu_linear_int8_stored,              \
+    &cpu_linear_f32_blocks, &cpu_linear_f32_dense, &cpu_linear_f32_blocks_512,           \
+        &cpu_linear_f32_dense_512, &cpu_linear_int8_stored,                              \
         &cpu_linear_int8_packed, &cpu_linear_int8_packed_q8_0, &cpu_linear_vnni_stored,  \
         &cpu_linear_vnni_packed, &cpu_linear_vnni_packed_q8_0,                           \
         &cpu_linear_vnni512_stored, &cpu_linear_vnni512_packed,                          \

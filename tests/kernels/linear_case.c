@@ -55,6 +55,16 @@ uint64_t linear_case_features(void)
         bits |= DAVIT_CPU_SSE42 | DAVIT_CPU_AVX | DAVIT_CPU_AVX2;
     if (__builtin_cpu_supports("fma"))
         bits |= DAVIT_CPU_FMA | DAVIT_CPU_F16C; /* every processor with FMA3 has both */
+    if (__builtin_cpu_supports("avx512f"))
+        bits |= DAVIT_CPU_AVX512F;
+    if (__builtin_cpu_supports("avx512bw"))
+        bits |= DAVIT_CPU_AVX512BW;
+    if (__builtin_cpu_supports("avx512dq"))
+        bits |= DAVIT_CPU_AVX512DQ;
+    if (__builtin_cpu_supports("avx512vl"))
+        bits |= DAVIT_CPU_AVX512VL;
+    if (__builtin_cpu_supports("avx512vnni"))
+        bits |= DAVIT_CPU_AVX512VNNI;
     return bits;
 }
 

@@ -10,11 +10,11 @@
 #include "kernels/linear_case.h"
 
 #define INT8_AVX2   "linear int8 avx2"
-#define F32_DENSE   "linear f32 avx2 dense"
-#define F32_BLOCKS  "linear f32 avx2 blocks"
 
 /* The entries with 8-bit activations under test: "avx2", or the layer in DAVIT_TEST_LAYER. */
 static const char *int8_stored, *int8_packed;
+/* With float32 activations: avx2, or avx512 where a layer is named. */
+static const char *f32_dense, *f32_blocks;
 
 /* @name's entry, or NULL after the test was skipped because this processor lacks it. */
 static const davit_kernel_entry *entry_or_skip(const char *name)
@@ -205,7 +205,7 @@ static void int8_differs_from_definition(gconstpointer name)
 static void f32_differs_from_definition(gconstpointer name)
 {
     const int blocks = layout_of(name)->block_elems > 1;
-    const davit_kernel_entry *entry = entry_or_skip(blocks ? F32_BLOCKS : F32_DENSE);
+    const davit_kernel_entry *entry = entry_or_skip(blocks ? f32_blocks : f32_dense);
 
     for (int i = 0; entry && i < 40; i++) {
         LinearCase *c = random_case(layout_of(name));
@@ -258,7 +258,7 @@ static void int8_bits_depend_on_split_or_packing(gconstpointer name)
 static void f32_bits_depend_on_split(gconstpointer name)
 {
     const int blocks = layout_of(name)->block_elems > 1;
-    const davit_kernel_entry *entry = entry_or_skip(blocks ? F32_BLOCKS : F32_DENSE);
+    const davit_kernel_entry *entry = entry_or_skip(blocks ? f32_blocks : f32_dense);
 
     for (int i = 0; entry && i < 25; i++) {
         LinearCase *c = random_case(layout_of(name));
@@ -293,7 +293,7 @@ static void int16_saturates(gconstpointer name)
 /* A unit vector picks one weight: the decoder inside the f32 entry, bit for bit. */
 static void decoder_differs_in_a_bit(gconstpointer name)
 {
-    const davit_kernel_entry *entry = entry_or_skip(F32_BLOCKS);
+    const davit_kernel_entry *entry = entry_or_skip(f32_blocks);
     const davit_ref_layout *layout = layout_of(name);
 
     for (int i = 0; entry && i < 2; i++) {
@@ -383,6 +383,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     int8_stored = stored;
     int8_packed = packed;
+    f32_dense = layer ? "linear f32 avx512 dense" : "linear f32 avx2 dense";
+    f32_blocks = layer ? "linear f32 avx512 blocks" : "linear f32 avx2 blocks";
     for (uint64_t i = 0; (layout = davit_ref_layout_get(i)); i++) {
         add("f32_differs_from_definition", layout->name, f32_differs_from_definition);
         add("f32_bits_depend_on_split", layout->name, f32_bits_depend_on_split);
