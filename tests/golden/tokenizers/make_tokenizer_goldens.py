@@ -19,6 +19,9 @@ sha256 of the ids and texts of random strings that the test makes again from the
 
   python3 make_tokenizer_goldens.py --count N --to FOLDER [--only FAMILY...]   more strings
 
+  python3 make_tokenizer_goldens.py --corpus            ids of the texts in corpus/, as hashes:
+      corpus.golden.json
+
 Needs the PyPI packages tokenizers 0.23, whose version is in the output, and sentencepiece.
 """
 import hashlib
@@ -414,6 +417,20 @@ def all_families(only, made={}):
     return made.items()
 
 
+def corpus():
+    """{family: {file: [number of ids, sha256 of the ids without and with special tokens]}}"""
+    out = {}
+    for name, tok in all_families([]):
+        out[name] = {}
+        for file in sorted(os.listdir(os.path.join(HERE, "corpus"))):
+            with open(os.path.join(HERE, "corpus", file), encoding="utf-8", newline="") as f:
+                text = f.read()
+            plain_ids = tok.encode(text, add_special_tokens=False).ids
+            ids = line(plain_ids) + line(tok.encode(text).ids)
+            out[name][file] = [len(plain_ids), hashlib.sha256(ids.encode()).hexdigest()]
+    return out
+
+
 def main():
     if sys.argv[1:2] == ["--real"]:
         out = {}
@@ -427,6 +444,9 @@ def main():
         global COUNT, OUT
         COUNT, OUT = int(sys.argv[2]), sys.argv[4]
         del sys.argv[1:5]
+    if sys.argv[1:2] == ["--corpus"]:
+        write("corpus.golden.json", corpus())
+        return
     if sys.argv[1:2] == ["--random"]:
         for chunk in range(int(sys.argv[3])):
             for name, tok in all_families(sys.argv[4:]):
