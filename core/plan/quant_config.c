@@ -182,12 +182,13 @@ static void read_ignore(DavitQuantConfig *q, const json_t *block, const char *ke
     if (!list || json_is_null(list))
         return;
     if (json_is_string(list))
-        davit_quant_add_pattern(q, dialect, list, key, q->ignore, 0, report);
+        davit_quant_add_pattern(q, dialect, list, key, q->ignore.patterns, 0,
+                                report);
     else if (!json_is_array(list))
         davit_quant_value_fault(q, key, "a list of module names", list, report);
     for (size_t i = 0; i < json_array_size(list); i++)
-        davit_quant_add_pattern(q, dialect, json_array_get(list, i), key, q->ignore, 0,
-                                report);
+        davit_quant_add_pattern(q, dialect, json_array_get(list, i), key,
+                                q->ignore.patterns, 0, report);
 }
 
 static void read_ignores(DavitQuantConfig *q, const json_t *block, DavitReport *report)
@@ -247,8 +248,8 @@ static DavitQuantConfig *config_new(const char *source)
     DavitQuantConfig *q = g_new0(DavitQuantConfig, 1);
 
     q->texts = g_string_chunk_new(256);
-    q->ignore = davit_quant_patterns_new();
-    q->targets = davit_quant_patterns_new();
+    q->ignore.patterns = davit_quant_patterns_new();
+    q->targets.patterns = davit_quant_patterns_new();
     q->groups = g_array_new(FALSE, TRUE, sizeof(davit_quant_settings));
     q->base = (davit_quant_settings){.struct_size = DAVIT_END(davit_quant_settings, ambiguous),
                                      .source = g_string_chunk_insert(q->texts, source),
@@ -262,8 +263,8 @@ void davit_quant_config_free(DavitQuantConfig *config)
 {
     if (!config)
         return;
-    g_array_unref(config->ignore);
-    g_array_unref(config->targets);
+    davit_quant_list_clear(&config->ignore);
+    davit_quant_list_clear(&config->targets);
     g_array_unref(config->groups);
     g_string_chunk_free(config->texts);
     g_free(config);
@@ -312,11 +313,11 @@ static void merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *rep
     a->group = a->group ? a->group : b->group;
     a->symmetric = a->symmetric >= 0 ? a->symmetric : b->symmetric;
     a->act_order = a->act_order >= 0 ? a->act_order : b->act_order;
-    if (q->ignore->len == 0) { /* the other file's list, which nobody repeats */
-        GArray *none = q->ignore;
+    if (q->ignore.patterns->len == 0) { /* the other file's list, which nobody repeats */
+        GArray *none = q->ignore.patterns;
 
-        q->ignore = other->ignore;
-        other->ignore = none;
+        q->ignore.patterns = other->ignore.patterns;
+        other->ignore.patterns = none;
     }
 }
 
@@ -334,6 +335,16 @@ static DavitQuantConfig *add_source(DavitQuantConfig *q, const json_t *whole,
     return q;
 }
 
+/* All sources are read: lists do not change any more. Returns: @q. */
+static DavitQuantConfig *finish(DavitQuantConfig *q)
+{
+    if (q) {
+        davit_quant_list_index(&q->ignore);
+        davit_quant_list_index(&q->targets);
+    }
+    return q;
+}
+
 DavitQuantConfig *davit_quant_config_parse(const json_t *block, const json_t *file,
                                            const char *file_name, DavitReport *report)
 {
@@ -343,7 +354,7 @@ DavitQuantConfig *davit_quant_config_parse(const json_t *block, const json_t *fi
         q = add_source(q, block, "config.json", block_name, report);
     if (json_is_object(file))
         q = add_source(q, file, file_name, file_name, report);
-    return q;
+    return finish(q);
 }
 
 static const char *const file_names[] = {"hf_quant_config.json", "quantize_config.json",
@@ -356,7 +367,9 @@ DavitQuantConfig *davit_quant_config_new(const DavitSettings *settings,
     const json_t *block = settings && !davit_settings_is_gguf(settings)
                               ? davit_settings_quantization(settings)
                               : NULL;
-    DavitQuantConfig *q = davit_quant_config_parse(block, NULL, NULL, report);
+    DavitQuantConfig *q =
+        json_is_object(block) ? add_source(NULL, block, "config.json", block_name, report)
+                              : NULL;
 
     for (size_t i = 0; i < G_N_ELEMENTS(file_names); i++) {
         g_autoptr(GBytes) bytes = NULL;
@@ -377,5 +390,5 @@ DavitQuantConfig *davit_quant_config_new(const DavitSettings *settings,
     }
     if (q)
         q->base.allow = allow;
-    return q;
+    return finish(q);
 }

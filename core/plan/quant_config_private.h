@@ -15,11 +15,29 @@ typedef struct DavitQuantPattern {
     size_t group;              /* into DavitQuantConfig.groups */
 } DavitQuantPattern;
 
+/* A list with what makes finding fast: a checkpoint may have a hundred thousand modules and name
+ * each of them. */
+typedef struct DavitQuantList {
+    GArray *patterns;  /* (owned) DavitQuantPattern in order */
+    GHashTable *plain; /* (owned) text without special signs (pattern's) -> index + 1; once each */
+    GArray *rest;      /* (owned) guint: patterns that are not in @plain */
+} DavitQuantList;
+
+/* Called with each pattern of a list that covers the module. Returns: true to stop. */
+typedef bool (*DavitQuantHit)(const DavitQuantPattern *p, int rank, void *ctx);
+
+/* Fills plain and rest once all patterns are there. */
+void davit_quant_list_index(DavitQuantList *list);
+void davit_quant_list_clear(DavitQuantList *list);
+/* Every pattern of @list that covers @module, plain ones first, the rest in order. */
+void davit_quant_list_find(const DavitQuantList *list, const char *module, DavitQuantHit hit,
+                           void *ctx);
+
 struct DavitQuantConfig {
     GStringChunk *texts; /* (owned) every text of the settings */
     davit_quant_settings base;
-    GArray *ignore;   /* (owned) DavitQuantPattern: modules that are left plain */
-    GArray *targets;  /* (owned) DavitQuantPattern in order; empty = everything is a target */
+    DavitQuantList ignore;  /* modules that are left plain */
+    DavitQuantList targets; /* empty = everything is a target */
     GArray *groups;   /* (owned) davit_quant_settings of groups and overrides */
     bool first_hit;   /* targets: the first that matches wins, not the best rank */
     bool only_listed; /* modules that no target names are plain */

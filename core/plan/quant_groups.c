@@ -146,7 +146,7 @@ static void read_group(DavitQuantConfig *q, const char *name, const json_t *grou
     g_array_append_val(q->groups, s);
     for (size_t i = 0; i < json_array_size(targets); i++)
         davit_quant_add_pattern(q, DAVIT_NAMES_CT, json_array_get(targets, i), "targets",
-                                q->targets, q->groups->len - 1, report);
+                                q->targets.patterns, q->groups->len - 1, report);
 }
 
 /* Math that the stored bytes need besides their decoding. */
@@ -183,7 +183,7 @@ static void read_config_groups(DavitQuantConfig *q, const json_t *block,
     }
     json_object_foreach((json_t *)(uintptr_t)groups, name, group)
         read_group(q, name, group, report);
-    q->only_listed = q->targets->len > 0;
+    q->only_listed = q->targets.patterns->len > 0;
 }
 
 /* ---- ModelOpt, GPTQModel ---- */
@@ -195,7 +195,7 @@ static void add_override(DavitQuantConfig *q, const davit_quant_settings *s,
     json_t *entry = json_string(text);
 
     g_array_append_val(q->groups, *s);
-    davit_quant_add_pattern(q, dialect, entry, key, q->targets, q->groups->len - 1, report);
+    davit_quant_add_pattern(q, dialect, entry, key, q->targets.patterns, q->groups->len - 1, report);
     json_decref(entry);
 }
 
@@ -263,14 +263,20 @@ void davit_quant_read_groups(DavitQuantConfig *q, const json_t *block, DavitRepo
 
 /* ---- one module ---- */
 
+static bool stop_at_once(const DavitQuantPattern *p, int rank, void *ctx)
+{
+    (void)p;
+    (void)rank;
+    *(bool *)ctx = true;
+    return true;
+}
+
 static bool is_ignored(const DavitQuantConfig *q, const char *module)
 {
-    for (guint i = 0; i < q->ignore->len; i++) {
-        if (davit_name_pattern_has(g_array_index(q->ignore, DavitQuantPattern, i).pattern,
-                                   module, NULL))
-            return true;
-    }
-    return false;
+    bool found = false;
+
+    davit_quant_list_find(&q->ignore, module, stop_at_once, &found);
+    return found;
 }
 
 /* Same weights whatever the order of groups? */
@@ -280,32 +286,48 @@ static bool same_weights(const davit_quant_settings *a, const davit_quant_settin
            g_strcmp0(a->type, b->type) == 0 && g_strcmp0(a->strategy, b->strategy) == 0;
 }
 
+/* The group that a module belongs to, so far. */
+typedef struct Choice {
+    const DavitQuantConfig *q;
+    int64_t best; /* -1 = none */
+    int best_rank;
+    const DavitQuantPattern *by; /* that chose it: of equals the first in the list counts */
+    bool clash; /* two of the same rank differ */
+} Choice;
+
+static bool take_group(const DavitQuantPattern *p, int rank, void *ctx)
+{
+    Choice *c = ctx;
+
+    if (c->q->first_hit) {
+        c->best = (int64_t)p->group;
+        return true;
+    }
+    if (rank < c->best_rank) {
+        c->best_rank = rank;
+        c->best = (int64_t)p->group;
+        c->by = p;
+        c->clash = false;
+    } else if (rank == c->best_rank && c->best != (int64_t)p->group &&
+               !same_weights(
+                   &g_array_index(c->q->groups, davit_quant_settings, c->best),
+                   &g_array_index(c->q->groups, davit_quant_settings, p->group))) {
+        c->clash = true;
+    } else if (rank == c->best_rank && p < c->by) {
+        c->best = (int64_t)p->group;
+        c->by = p;
+    }
+    return false;
+}
+
 /* Group of @module; *out_clash when two of the same rank differ. -1 = none. */
 static int64_t find_group(const DavitQuantConfig *q, const char *module, bool *out_clash)
 {
-    int64_t best = -1;
-    int best_rank = 3;
+    Choice c = {.q = q, .best = -1, .best_rank = 3};
 
-    for (guint i = 0; i < q->targets->len; i++) {
-        const DavitQuantPattern *p = &g_array_index(q->targets, DavitQuantPattern, i);
-        int rank;
-
-        if (!davit_name_pattern_has(p->pattern, module, &rank))
-            continue;
-        if (q->first_hit)
-            return (int64_t)p->group;
-        if (rank < best_rank) {
-            best_rank = rank;
-            best = (int64_t)p->group;
-            *out_clash = false;
-        } else if (rank == best_rank && best != (int64_t)p->group &&
-                   !same_weights(&g_array_index(q->groups, davit_quant_settings, best),
-                                 &g_array_index(q->groups, davit_quant_settings,
-                                                p->group))) {
-            *out_clash = true;
-        }
-    }
-    return best;
+    davit_quant_list_find(&q->targets, module, take_group, &c);
+    *out_clash = c.clash;
+    return c.best;
 }
 
 bool davit_quant_config_for(const DavitQuantConfig *config, const char *module,

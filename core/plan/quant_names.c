@@ -58,6 +58,16 @@ void davit_name_pattern_free(DavitNamePattern *pattern)
     g_free(pattern);
 }
 
+const char *davit_name_pattern_plain(const DavitNamePattern *p)
+{
+    const bool whole = p->dialect == DAVIT_NAMES_EXACT ||
+                       (p->dialect == DAVIT_NAMES_CT && !p->regex && !p->is_class);
+    const bool subtree =
+        p->dialect == DAVIT_NAMES_WILDCARD && p->text[strcspn(p->text, "*?[\\")] == '\0';
+
+    return whole || subtree ? p->text : NULL;
+}
+
 static bool regex_hits(const DavitRegex *regex, const char *name)
 {
     uint64_t pair[2], next;

@@ -29,6 +29,10 @@ DavitNamePattern *davit_name_pattern_new(DavitNameDialect dialect, const char *t
                                          const char *subject, DavitReport *report);
 void davit_name_pattern_free(DavitNamePattern *pattern); /* NULL is fine */
 
+/* (borrowed) the entry's text if it covers just the module of that name (and, in
+ * DAVIT_NAMES_WILDCARD, what lies in it); NULL for classes and for entries with special signs. */
+const char *davit_name_pattern_plain(const DavitNamePattern *pattern);
+
 /* Does the entry cover module @name? Wrappers put "language_model." before or after "model."
  * on one side only, so that names are tried with and without it. *out_rank (may be NULL): 0
  * exact, 1 pattern, 2 class. */
