@@ -209,6 +209,25 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     d->codes.zero = d->params[ZEROS] == ZEROS_MIDDLE ? (float)(1u << (bits - 1)) : 0;
 }
 
+/* Codes end with whole words: those of a column of the weight, those of a group's zeros; and in
+ * planes (more than one for 3, 5, 6 and 7 bits) with blocks of 32. */
+static int ends_whole(davit_q_check *c, const davit_tensor_info *w, const davit_tensor_info *z)
+{
+    const davit_quant_desc *d = c->desc;
+    const uint64_t bits = d->params[BITS];
+    const int blocks = d->params[PLANAR] && (bits == 3 || bits > 4) && bits != 8;
+
+    if (w->shape[0] * 32 % bits || (blocks && d->n_cols % 32))
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                            "whole codes in its rows", "a part of one",
+                            "the packed rows are cut");
+    if (z && (d->n_rows * bits % 32 || (blocks && d->n_rows % 32)))
+        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, z->name,
+                            "zeros that end with a word", "outputs that fill a part of one",
+                            "the packed zeros are cut");
+    return 1;
+}
+
 static int32_t gptq_check(void *self, const davit_quant_module *module, davit_quant_desc *out,
                           const davit_sink *sink)
 {
@@ -242,10 +261,7 @@ static int32_t gptq_check(void *self, const davit_quant_module *module, davit_qu
     if (c.status || !read_bits(&c, w, z))
         return davit_q_end(&c);
     out->n_cols = w->shape[0] * 32 / out->params[BITS];
-    if (w->shape[0] * 32 % out->params[BITS])
-        davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
-                     "whole codes in its rows", "a part of one", "the packed rows are cut");
-    if (c.status == 0 && read_group(&c, s) && read_zeros(&c, z)) {
+    if (c.status == 0 && ends_whole(&c, w, z) && read_group(&c, s) && read_zeros(&c, z)) {
         const uint64_t zeros[] = {s->shape[0], out->n_rows * out->params[BITS] / 32};
 
         if ((!z || davit_q_shape(&c, z, 2, zeros)) && read_order(&c, idx))
