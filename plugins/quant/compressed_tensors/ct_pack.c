@@ -94,6 +94,8 @@ static int read_bits(davit_q_check *c, const davit_tensor_info *w, uint64_t k)
                         n_fits ? "the packing cannot be told" : "no packing has this width");
 }
 
+#define MOST_ORDERED 8192u /* groups; real layers have some hundred */
+
 static int read_order(davit_q_check *c, const davit_tensor_info *idx)
 {
     davit_quant_desc *d = c->desc;
@@ -120,6 +122,10 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
                             "an index of groups points nowhere");
     if (n_unset || !n_other)
         return 1;
+    if (n_groups > MOST_ORDERED) /* the look below takes their number times the columns */
+        return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
+                            "at most 8192 groups in an order of their own", "more",
+                            "an index of so many groups is not checked");
     for (uint64_t g = 0; g < n_groups; g++) { /* upstream sorts, which needs full groups */
         uint64_t n = 0;
 
@@ -143,7 +149,10 @@ static int read_groups(davit_q_check *c, const davit_tensor_info *s, const davit
     davit_quant_desc *d = c->desc;
     const uint64_t k = d->n_cols, n = s->rank == 2 ? s->shape[1] : 0;
     const uint64_t scales[] = {d->n_rows, n ? n : 1};
-    const uint64_t zeros[] = {(d->n_rows * d->params[BITS] + 31) / 32, scales[1]};
+    const uint64_t bits = d->params[BITS];
+    const uint64_t zeros[] = {d->params[PADDED] ? padded_words(d->n_rows, bits)
+                                                : dense_words(d->n_rows, bits),
+                              scales[1]};
 
     if (!davit_q_shape(c, s, 2, scales))
         return 0;
