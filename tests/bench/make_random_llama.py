@@ -31,6 +31,9 @@ VOCAB, CONTEXT = 32000, 2048
 SPREAD = 0.02  # standard deviation of a weight, roughly
 POOL = 1 << 24  # random bytes drawn once; every tensor takes them from another start
 
+# Where the float16 scales and minima of the other block types lie.
+HALVES = {Q.Q4_0: (0,), Q.Q4_1: (0, 2), Q.Q5_0: (0,), Q.Q5_1: (0, 2), Q.Q2_K: (80, 82),
+          Q.Q3_K: (108,), Q.Q5_K: (0, 2)}
 FILE_TYPES = {"BF16": gguf.LlamaFileType.MOSTLY_BF16,
               "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
               "Q4_K_M": gguf.LlamaFileType.MOSTLY_Q4_K_M}
@@ -82,6 +85,8 @@ class Noise:
             scales = (out[:, 192:208] & 0x3F).astype(np.int16) - 32
             out[:, 192:208] = scales.astype(np.int8).view(np.uint8)
             out[:, 208:] = self.halves(n, SPREAD / 340)
+        for at in HALVES.get(kind, ()):
+            out[:, at:at + 2] = self.halves(n, SPREAD / 200)
         return out.reshape(-1)
 
 
