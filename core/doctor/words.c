@@ -288,6 +288,32 @@ static void check_added(DavitDoctor *d)
     }
 }
 
+/* Special tokens that the tokenizer gives for no text: templates that write them write
+ * letters. */
+static void check_reach(DavitDoctor *d)
+{
+    int32_t ids[MAX_SAID];
+    const size_t n = davit_tokenizer_unreachable(d->patient.tokenizer, ids, MAX_SAID);
+
+    for (size_t i = 0; i < MIN(n, (size_t)MAX_SAID); i++) {
+        const bool special = davit_tokenizer_is_special(d->patient.tokenizer, ids[i]);
+        size_t len = 0;
+        const char *text = davit_tokenizer_text(d->patient.tokenizer, ids[i], &len);
+
+        davit_doctor_say(
+            d, "D14",
+            &(DavitFinding){.severity = special ? DAVIT_WARNING : DAVIT_NOTE,
+                            .subject = davit_doctor_text(d, "added token %d", ids[i]),
+                            .expected = davit_doctor_text(
+                                d, "%d for the text %.*s", ids[i],
+                                (int)MIN(len, 60u), text ? text : ""),
+                            .found = "other ids",
+                            .message = "no text gives this added token: another one is "
+                                       "cut out of it first, or the normalizer makes them "
+                                       "alike"});
+    }
+}
+
 void davit_check_words(DavitDoctor *doctor)
 {
     if (!doctor->patient.settings) {
@@ -300,6 +326,7 @@ void davit_check_words(DavitDoctor *doctor)
         return;
     check_own_eos(doctor);
     check_added(doctor);
+    check_reach(doctor);
     if (doctor->patient.template) {
         check_turn_end(doctor);
         check_markers(doctor);

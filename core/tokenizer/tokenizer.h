@@ -159,6 +159,11 @@ typedef struct DavitTokenizerFacts {
 } DavitTokenizerFacts;
 void davit_tokenizer_facts(const DavitTokenizer *tokenizer, DavitTokenizerFacts *out);
 
+/* Added tokens that the encoder gives for no text, not even their own: the first @cap ids in
+ * file order. Returns how many there are. Encodes each once. */
+size_t davit_tokenizer_unreachable(const DavitTokenizer *tokenizer, int32_t *out_ids,
+                                   size_t cap);
+
 /* ---- encode ---- */
 
 /* A growing list of ids. Zero-initialised = empty. */
