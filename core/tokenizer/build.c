@@ -312,6 +312,9 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     if (davit_post_init(&t->post, parts->post_processor, parts->subject, report) !=
         DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;
+    if (davit_fit_init(&t->fit, parts->truncation, parts->padding, parts->subject,
+                       report) != DAVIT_OK)
+        status = DAVIT_E_UNSUPPORTED;
     if (davit_decode_chain_init(&t->decoder, parts->decoder, parts->subject, report) !=
         DAVIT_OK)
         status = DAVIT_E_UNSUPPORTED;

@@ -213,11 +213,48 @@ int32_t davit_encode_refuse(DavitReport *report, int32_t status)
                                    "token, which the vocabulary does not hold"});
 }
 
+/* Cut the ids of the text, which begin at @body, and return how many pads go where. */
+static DavitFitting fit_body(const DavitEncodeJob *job, size_t body, uint32_t flags)
+{
+    const DavitTokenizer *t = job->encoder->tokenizer;
+    const size_t added =
+        flags & DAVIT_ENCODE_SPECIAL ? t->post.prefix.n + t->post.suffix.n : 0;
+    const DavitFitting fitting = davit_fit(&t->fit, job->out->n - body, added);
+
+    if (fitting.from > 0 && fitting.n > 0)
+        memmove(job->out->ids + body, job->out->ids + body + fitting.from,
+                fitting.n * sizeof *job->out->ids);
+    job->out->n = body + fitting.n;
+    return fitting;
+}
+
+/* Pads before @first, and behind all. */
+static int32_t pad_ids(const DavitEncodeJob *job, size_t first, DavitFitting fitting)
+{
+    const int32_t pad = job->encoder->tokenizer->fit.pad;
+    DavitIds *out = job->out;
+
+    if (fitting.front + fitting.back == 0)
+        return DAVIT_OK;
+    if (!davit_ids_reserve(out, fitting.front + fitting.back))
+        return DAVIT_E_LIMIT;
+    memmove(out->ids + first + fitting.front, out->ids + first,
+            (out->n - first) * sizeof *out->ids);
+    for (size_t i = 0; i < fitting.front; i++)
+        out->ids[first + i] = pad;
+    out->n += fitting.front;
+    for (size_t i = 0; i < fitting.back; i++)
+        out->ids[out->n++] = pad;
+    return DAVIT_OK;
+}
+
 int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
                          uint32_t flags, DavitReport *report)
 {
     const DavitPost *post = &job->encoder->tokenizer->post;
     const size_t before = job->out->n;
+    DavitFitting fitting = {0};
+    size_t body;
     int32_t status = refuse_text(report, text, len);
 
     if (status != DAVIT_OK)
@@ -225,12 +262,17 @@ int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
     job->safe = flags & DAVIT_ENCODE_SAFE;
     if (flags & DAVIT_ENCODE_SPECIAL)
         status = append_ids(job->out, &post->prefix);
+    body = job->out->n;
     if (status == DAVIT_OK)
         status = encode_text(job, text, len);
     if (status == DAVIT_OK && job->stretches)
         status = davit_encode_listed(job);
+    if (status == DAVIT_OK)
+        fitting = fit_body(job, body, flags);
     if (status == DAVIT_OK && (flags & DAVIT_ENCODE_SPECIAL))
         status = append_ids(job->out, &post->suffix);
+    if (status == DAVIT_OK)
+        status = pad_ids(job, before, fitting);
     if (status == DAVIT_OK)
         return DAVIT_OK;
     job->out->n = before;
@@ -251,6 +293,26 @@ static void append_spans(GArray *spans, size_t n, uint64_t at)
 
     for (size_t i = 0; i < n; i++)
         g_array_append_val(spans, span);
+}
+
+/* The same cuts and pads for the spans from @before on, of a text of @len bytes. */
+static void fit_spans(const DavitTokenizer *t, GArray *spans, guint before, guint body,
+                      uint32_t flags, size_t len)
+{
+    const bool special = flags & DAVIT_ENCODE_SPECIAL;
+    const DavitFitting fitting =
+        davit_fit(&t->fit, spans->len - body,
+                  special ? t->post.prefix.n + t->post.suffix.n : 0);
+    const DavitSpan none = {0, 0};
+
+    if (fitting.from > 0)
+        g_array_remove_range(spans, body, (guint)fitting.from);
+    g_array_set_size(spans, body + (guint)fitting.n);
+    if (special)
+        append_spans(spans, t->post.suffix.n, len);
+    append_spans(spans, fitting.back, len);
+    for (size_t i = 0; i < fitting.front; i++)
+        g_array_insert_val(spans, before, none);
 }
 
 int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
@@ -277,8 +339,7 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
         span->start -= span->start > 0;
         span->end -= span->end > 0;
     }
-    if (flags & DAVIT_ENCODE_SPECIAL)
-        append_spans(spans, t->post.suffix.n, len);
+    fit_spans(t, spans, before, body, flags, len);
     return DAVIT_OK;
 }
 

@@ -31,6 +31,8 @@ void davit_tok_parts_clear(DavitTokParts *parts)
     json_decref(parts->pre_tokenizer);
     json_decref(parts->post_processor);
     json_decref(parts->decoder);
+    json_decref(parts->truncation);
+    json_decref(parts->padding);
     davit_vocab_free(parts->vocab);
     g_array_free(parts->merges, TRUE);
     g_free(parts->pending);

@@ -517,9 +517,9 @@ static int32_t read_member(Reading *r, const davit_json_event *key)
     if (davit_json_is(key, "decoder"))
         return read_tree(r, "decoder", &r->parts->decoder);
     if (davit_json_is(key, "truncation"))
-        return read_nothing(r, "truncation");
+        return read_tree(r, "truncation", &r->parts->truncation);
     if (davit_json_is(key, "padding"))
-        return read_nothing(r, "padding");
+        return read_tree(r, "padding", &r->parts->padding);
     status = next(r, &event);
     return status == DAVIT_OK ? skip_value(r, &event) : status;
 }
@@ -545,6 +545,30 @@ static int32_t read_file(Reading *r)
     return status;
 }
 
+/* Encoders have `truncation` and `padding`. A file of a model that generates may have them as
+ * leftovers of its training; a prompt cut in silence is worse than a refusal. */
+static int32_t check_fit(Reading *r)
+{
+    const DavitTokParts *parts = r->parts;
+    const bool cuts = parts->truncation && !json_is_null(parts->truncation);
+    const bool pads = parts->padding && !json_is_null(parts->padding);
+
+    if (!cuts && !pads)
+        return DAVIT_OK;
+    if (parts->model == DAVIT_MODEL_BPE)
+        return unsupported(r, cuts ? "truncation" : "padding", "null", "a value");
+    davit_report_add(r->report,
+                     &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = "open",
+                                     .subject = davit_report_text(
+                                         r->report, "%s: %s", parts->subject,
+                                         cuts ? "truncation" : "padding"),
+                                     .message = "texts are cut and filled up as the file says "
+                                                "and Hugging Face's encode does"});
+    return DAVIT_OK;
+}
+
 DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len,
                                           const char *subject, DavitRegistry *registry,
                                           DavitReport *report)
@@ -555,7 +579,7 @@ DavitTokenizer *davit_tokenizer_from_json(const char *text, size_t len,
 
     davit_tok_parts_init(&parts, subject, "tokenizer.json");
     r.reader = davit_json_open(text, len, 0, subject, report);
-    if (r.reader && read_file(&r) == DAVIT_OK)
+    if (r.reader && read_file(&r) == DAVIT_OK && check_fit(&r) == DAVIT_OK)
         tokenizer = davit_tok_build(&parts, registry, report);
     davit_json_close(r.reader);
     davit_tok_parts_clear(&parts);

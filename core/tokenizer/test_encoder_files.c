@@ -191,6 +191,66 @@ static void scores_are_read_as_serde_reads_them(void)
     }
 }
 
+/* ---- truncation and padding ---- */
+
+static void fit_is_refused(const char *members, const char *subject)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autofree char *text = g_strdup_printf(
+        "{%s,\"model\":" UNIGRAM("\"unk_id\":0,\"vocab\":[[\"a\",0.0]]") "}", members);
+    g_autoptr(DavitTokenizer) t = davit_tokenizer_from_json(
+        text, strlen(text), "t.json", davit_test_registry(), report);
+
+    g_assert_null(t);
+    g_assert_true(davit_report_failed(report));
+    g_assert_cmpstr(davit_report_get(report, davit_report_count(report) - 1)->subject, ==,
+                    subject);
+}
+
+static void unknown_fits_are_refused(void)
+{
+    fit_is_refused("\"truncation\":{\"max_length\":3,\"stride\":0,\"strategy\":\"OnlySecond\"}",
+                   "t.json: truncation.strategy");
+    fit_is_refused("\"truncation\":{\"max_length\":-3,\"stride\":0,\"strategy\":"
+                   "\"LongestFirst\"}",
+                   "t.json: truncation.max_length");
+    fit_is_refused("\"padding\":{\"pad_id\":0,\"strategy\":{\"Fixed\":99999999999}}",
+                   "t.json: padding.pad_id");
+    fit_is_refused("\"padding\":{\"pad_id\":0,\"strategy\":\"Fixed\"}",
+                   "t.json: padding.strategy");
+}
+
+/* Spans are cut and filled up with the ids. */
+static void spans_follow_the_fit(void)
+{
+    static const char *const names[] = {"bert_fit", "bert_fit_left"};
+    static const char text[] = "the quick brown fox jumps over the lazy dog";
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        for (size_t len = 0; len < sizeof text; len += 3) {
+            g_autofree char *path = g_strdup_printf("%s/tests/golden/tokenizers/%s.json",
+                                                    DAVIT_SOURCE_DIR, names[i]);
+            g_autoptr(DavitTokenizer) t = davit_test_load(path);
+            g_autoptr(DavitEncoder) encoder = davit_encoder_new(t);
+            g_autoptr(DavitReport) report = davit_report_new();
+            g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+            DavitIds ids = {0};
+
+            g_assert_cmpint(davit_encode_spans(encoder, text, len, DAVIT_ENCODE_SPECIAL, &ids,
+                                               spans, report),
+                            ==, DAVIT_OK);
+            g_assert_cmpuint(spans->len, ==, ids.n);
+            for (guint k = 0; k < spans->len; k++) {
+                const DavitSpan span = g_array_index(spans, DavitSpan, k);
+
+                /* the tokens of the file's own: [PAD] 0, [CLS] 2, [SEP] 3 */
+                g_assert_true((span.start == span.end) == (ids.ids[k] <= 3));
+            }
+            davit_ids_clear(&ids);
+        }
+    }
+}
+
 /* ---- charsmaps ---- */
 
 /* (owned) @n units and the text "x". */
@@ -335,6 +395,8 @@ int main(int argc, char **argv)
     g_test_add_func("/encoder_files/broken", broken_files_are_refused);
     g_test_add_func("/encoder_files/missing_unknown", missing_unknown_is_told_when_needed);
     g_test_add_func("/encoder_files/scores", scores_are_read_as_serde_reads_them);
+    g_test_add_func("/encoder_files/unknown_fits", unknown_fits_are_refused);
+    g_test_add_func("/encoder_files/spans_fit", spans_follow_the_fit);
     g_test_add_func("/encoder_files/broken_charsmap", broken_charsmaps_are_refused);
     g_test_add_func("/encoder_files/cut_charsmap", cut_charsmap_is_refused);
     g_test_add_func("/encoder_files/changed_models", changed_models_are_refused_or_work);

@@ -17,7 +17,7 @@ static const char *const names[] = {
     "minicpm5",       "laguna",         "tiny_aya",       "youtu",
     "superbpe",       "afmoe",          "afmoe_wide",     "chameleon",
     "unigram_t5",     "unigram_blanks", "unigram_albert", "unigram_bytes",
-    "bert_uncased",   "bert_cased",     "bert_plain",     "bert_forms",
+    "bert_uncased",   "bert_cased",     "bert_plain",     "bert_forms", "bert_fit", "bert_fit_left",
 };
 
 static void test_family(const void *data)

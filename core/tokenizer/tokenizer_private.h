@@ -8,6 +8,7 @@
 #include "tokenizer/added.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/decode.h"
+#include "tokenizer/fit.h"
 #include "tokenizer/normalize.h"
 #include "tokenizer/post.h"
 #include "tokenizer/shape.h"
@@ -53,6 +54,7 @@ struct DavitTokenizer {
     DavitPretok pretok;
     bool front_space; /* a space goes in front of every text that is not empty */
     DavitPost post;
+    DavitFit fit;
     DavitDecodeChain decoder;
     GPtrArray *added;        /* DavitAdded, owned, in file order, one per text */
     GHashTable *added_ids;   /* GBytes (owned) of the text to DavitAdded */
@@ -81,7 +83,7 @@ typedef struct DavitTokParts {
     const char *subject; /* (borrowed) file name for records */
     const char *source;  /* "tokenizer.json" or "gguf" */
     json_t *normalizer, *pre_tokenizer, *post_processor,
-        *decoder;      /* owned refs or NULL */
+        *decoder, *truncation, *padding; /* owned refs or NULL */
     DavitVocab *vocab; /* owned, sealed */
     GArray *merges;    /* DavitMerge, owned */
     DavitPendingMerge *pending; /* owned, DAVIT_MERGES_AHEAD */

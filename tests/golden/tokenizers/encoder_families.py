@@ -168,3 +168,13 @@ def wordpieces(corpus, special):
 def families(corpus, special):
     yield from unigrams(corpus, special)
     yield from wordpieces(corpus, special)
+    for name, tok in wordpieces(corpus, special):
+        if name == "bert_cased":
+            tok.enable_truncation(9, direction="left")
+            tok.enable_padding(direction="left", pad_id=0, pad_token="[PAD]",
+                               pad_to_multiple_of=4)
+            yield "bert_fit_left", tok
+        if name == "bert_uncased":
+            tok.enable_truncation(12)
+            tok.enable_padding(length=7, pad_id=0, pad_token="[PAD]")
+            yield "bert_fit", tok
