@@ -15,6 +15,7 @@
 
 const davit_bundle *davit_plugin_entry_v1(const davit_hello *hello, const davit_sink *sink);
 
+static const char *const producers[] = {NULL, "0.9.0", "0.17.1"};
 static const char *const formats[] = {NULL, "gptq", "gptq_v2", "gptq_p", "marlin", "gemv", "other"};
 
 typedef struct Fuzzed {
@@ -24,6 +25,25 @@ typedef struct Fuzzed {
     uint8_t *bytes[FUZZ_PARTS]; /* NULL = too large to hold */
     uint64_t n;
 } Fuzzed;
+
+/* Values that random bytes would hardly be: sizes for the stored shape, small numbers and -1 for
+ * the order of groups. */
+static void make_plausible(const davit_tensor_info *t, uint8_t *bytes, FuzzInput *in)
+{
+    const uint64_t each = strcmp(t->dtype, "i64/1") == 0 ? 8 : 4;
+    const int shape = strcmp(t->name, "weight_shape") == 0;
+
+    if (!shape && strcmp(t->name, "g_idx") != 0 && strcmp(t->name, "weight_g_idx") != 0)
+        return;
+    for (uint64_t at = 0; at + each <= t->n_bytes; at += each) {
+        const uint64_t value = shape               ? fuzz_size(in)
+                               : bytes[at] == 0xff ? UINT64_MAX
+                                                   : bytes[at] % 9;
+
+        for (uint64_t i = 0; i < each; i++)
+            bytes[at + i] = (uint8_t)(value >> 8 * i);
+    }
+}
 
 static void add_part(Fuzzed *m, uint8_t layout, uint32_t part, FuzzInput *in)
 {
@@ -35,8 +55,10 @@ static void add_part(Fuzzed *m, uint8_t layout, uint32_t part, FuzzInput *in)
                                           t->dtype, t->rank, 0};
     m->parts[m->n] = &m->part[m->n];
     m->bytes[m->n] = t->n_bytes <= 65536 ? malloc(t->n_bytes ? t->n_bytes : 1) : NULL;
-    if (m->bytes[m->n])
+    if (m->bytes[m->n]) {
         fuzz_fill(in, m->bytes[m->n], t->n_bytes);
+        make_plausible(t, m->bytes[m->n], in);
+    }
     m->n++;
 }
 
@@ -100,10 +122,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Fuzzed m = {0};
     davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
     davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
+    const uint8_t has_source = fuzz_byte(&in), writer = fuzz_byte(&in);
     const davit_quant_settings settings = {
         .struct_size = DAVIT_END(davit_quant_settings, ambiguous),
-        .source = fuzz_byte(&in) & 1 ? "fuzz" : NULL,
-        .format = formats[fuzz_byte(&in) % G_N_ELEMENTS(formats)],
+        .source = has_source & 1 ? "fuzz" : NULL,
+        .format = formats[writer % G_N_ELEMENTS(formats)],
+        .producer = producers[writer / G_N_ELEMENTS(formats) % G_N_ELEMENTS(producers)],
         .bits = fuzz_byte(&in) % 10,
         .group = (int64_t)fuzz_small_size(&in) - 2,
         .block_rows = fuzz_byte(&in) % 65,
