@@ -141,6 +141,8 @@ static void print_file(const DavitPluginFile *f, const json_t *json)
                f->min_host_minor, DAVIT_ABI_MAJOR, DAVIT_ABI_MINOR,
                f->build_tag ? davit_shown(f->build_tag) : "-");
     printf("build id     %s\n", f->build_id ? f->build_id : "none");
+    printf("manifest     %s%s%s\n", !f->bundle_id ? "none" : f->has_notes ? "in the file" : "beside the file",
+           f->sidecar ? ", " : "", f->sidecar ? davit_shown(f->sidecar) : "");
     print_words("exports", json_object_get(json, "exports"));
     if (f->n_exports > 1)
         printf("             %zu symbols are exported, the entry alone should be: others may "

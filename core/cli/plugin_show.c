@@ -170,6 +170,7 @@ static void add_full(json_t *json, const DavitPluginFile *f)
     add_text(json, "build", f->build_tag);
     add_text(json, "build_id", f->build_id);
     add_text(json, "runpath", f->runpath);
+    add_text(json, "sidecar", f->sidecar);
     json_object_set_new(json, "abi",
                         json_pack("{s:I, s:I, s:I, s:i, s:i}", "built_major",
                                   (json_int_t)f->abi_major, "built_minor",

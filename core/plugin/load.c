@@ -142,8 +142,12 @@ static int32_t load_gates(DavitPluginFile *file)
     int32_t status = check_unchanged(file);
 
     if (status == DAVIT_OK && !file->load->is_builtin)
-        status = davit_policy_hash(file->bundle_id, file->load->real,
-                                   file->load->registry->prefs, file->records);
+        status = davit_policy_hash(
+            davit_prefs_lock(file->load->registry->prefs, file->bundle_id), file->load->real,
+            "the lock file", file->records);
+    if (status == DAVIT_OK)
+        status = davit_policy_hash(file->load->sha256, file->load->real, file->sidecar,
+                                   file->records);
     if (status == DAVIT_OK && !file->load->registry->in_helper)
         status = davit_helper_probe(file, file->records);
     if (status)

@@ -237,10 +237,9 @@ int32_t davit_policy_lock(const char *id, const char *path, const DavitPrefs *pr
                                       "the lock file"});
 }
 
-int32_t davit_policy_hash(const char *id, const char *path, const DavitPrefs *prefs,
+int32_t davit_policy_hash(const char *want, const char *path, const char *by,
                           DavitReport *report)
 {
-    const char *want = davit_prefs_lock(prefs, id);
     g_autoptr(GError) error = NULL;
     g_autoptr(GMappedFile) map = NULL;
     g_autoptr(GBytes) bytes = NULL;
@@ -265,10 +264,9 @@ int32_t davit_policy_hash(const char *id, const char *path, const DavitPrefs *pr
                                   .subject = path,
                                   .expected = davit_report_text(report, "sha256 %s", want),
                                   .found = davit_report_text(report, "sha256 %s", have),
-                                  .message = "the file is not the one that the lock file "
-                                             "names",
-                                  .hint = "put the right file there, or correct the "
-                                          "lock file"});
+                                  .message = davit_report_text(
+                                      report, "the file is not the one that %s names", by),
+                                  .hint = "put the right file there, or correct the sum"});
 }
 
 /* ---- enabled? ---- */

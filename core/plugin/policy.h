@@ -30,9 +30,9 @@ bool davit_policy_enabled(const char *id, const DavitPrefs *prefs, DavitReport *
 /* With a lock file: is bundle @id in it? Errors: DAVIT_E_UNSUPPORTED not-in-lock. */
 int32_t davit_policy_lock(const char *id, const char *path, const DavitPrefs *prefs,
                           DavitReport *report);
-/* Is the file at @path, of bundle @id, the one that the lock file names? Reads all of it.
- * Errors: DAVIT_E_UNSUPPORTED hash-mismatch; DAVIT_E_IO. */
-int32_t davit_policy_hash(const char *id, const char *path, const DavitPrefs *prefs,
+/* Has the file at @path the sha256 @want (NULL = any) that @by, "the lock file", names? Reads all
+ * of it. Errors: DAVIT_E_UNSUPPORTED hash-mismatch; DAVIT_E_IO. */
+int32_t davit_policy_hash(const char *want, const char *path, const char *by,
                           DavitReport *report);
 
 /* Precedence of SemVer 2.0: negative, 0, positive. Text that is no version comes first.

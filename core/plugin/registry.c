@@ -35,6 +35,8 @@ static void file_free(void *p)
     davit_manifest_free(file->load->manifest);
     g_ptr_array_unref(file->load->components);
     g_free(file->load->real);
+    g_free(file->load->sha256);
+    g_free(file->sidecar);
     g_free(file->load);
     davit_report_free(file->records);
     json_decref(file->probe);

@@ -83,6 +83,8 @@ typedef struct DavitPluginFile {
     char *build_id;       /* lower hex; NULL = none */
     size_t n_exports;     /* all of them; 1 is right */
     char *runpath;        /* NULL = none */
+    bool has_notes;       /* the manifest is in the file, not beside it */
+    char *sidecar;        /* path of what stands beside it, sidecar.h; NULL = none */
     GPtrArray *aliases;   /* char *: other paths of the same file (device and inode) */
     json_t *probe; /* (owned) what the probe helper found, now or in an earlier run:
                     * {"outcome","stage","who","signal","exit","time","count","ms","output",

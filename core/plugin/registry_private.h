@@ -37,6 +37,7 @@ typedef struct DavitFileLoad {
     struct stat seen;        /* when it was scanned */
     int rank;                /* of its tier */
     bool is_builtin;
+    char *sha256; /* that the sidecar asks for; NULL = any */
     DavitManifest *manifest; /* NULL if the file is refused before */
     GPtrArray *components;   /* DavitComponent of this file, borrowed */
     bool tried;              /* loading was tried; status says how it ended */

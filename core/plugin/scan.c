@@ -9,6 +9,7 @@
 #include "plugin/helper.h"
 #include "plugin/kinds.h"
 #include "plugin/policy.h"
+#include "plugin/sidecar.h"
 #include "plugin/trust.h"
 
 /* ---- a new file ---- */
@@ -171,10 +172,10 @@ static void keep_manifest(DavitPluginFile *file, DavitManifest *m)
     file->load->manifest = m;
 }
 
-/* Gate 3, on the bytes of gate 2. Returns: (owned) NULL if there is no usable manifest.
- */
+/* Gate 3, on the bytes of gate 2, or on what stands beside the file. Returns: (owned) NULL if
+ * there is no usable manifest. */
 static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf,
-                                    bool is_named)
+                                    const DavitSidecar *sidecar, bool is_named)
 {
     if (!elf->has_entry && elf->notes->len == 0 && !is_named) {
         file->is_plugin = false;
@@ -187,6 +188,8 @@ static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf,
             "DAVIT_PLUGIN writes the function; give it default visibility when linking");
         return NULL;
     }
+    if (elf->notes->len == 0 && sidecar && sidecar->notes->len > 0)
+        return davit_manifest_read(sidecar->notes, sidecar->path, file->records);
     if (elf->notes->len == 0) {
         refuse_file(
             file, DAVIT_R_NO_MANIFEST, "notes with the owner DAVIT", "none", NULL,
@@ -197,20 +200,53 @@ static DavitManifest *read_manifest(DavitPluginFile *file, const DavitElf *elf,
     return davit_manifest_read(elf->notes, file->path, file->records);
 }
 
+/* What the sidecar decides of the components, and for later of the file. */
+static void take_sidecar(DavitPluginFile *file, const DavitSidecar *sidecar)
+{
+    const GPtrArray *all = file->load->components;
+
+    if (!sidecar)
+        return;
+    file->sidecar = g_strdup(sidecar->path);
+    file->load->sha256 = g_strdup(davit_sidecar_sha256(sidecar));
+    for (size_t i = 0; i < all->len; i++) {
+        DavitComponent *c = g_ptr_array_index(all, i);
+
+        davit_sidecar_priority(sidecar, &c->priority);
+        if (!davit_sidecar_disables(sidecar) || !davit_component_usable(c))
+            continue;
+        c->state = DAVIT_STATE_DISABLED;
+        davit_report_add(c->records,
+                         &(DavitFinding){.code = DAVIT_R_DISABLED,
+                                         .stage = "policy",
+                                         .subject = c->id,
+                                         .found = sidecar->path,
+                                         .message = "switched off by the file beside the plugin",
+                                         .hint = "take \"disabled\" out of that file"});
+    }
+}
+
 /* Gates 3 and 4 on what gate 2 found. Nothing kept points into @elf's texts. */
 static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf *elf,
-                       bool is_named)
+                       const char *const *trusted, bool is_named)
 {
     const bool is_builtin = file->load->is_builtin;
+    g_autoptr(DavitSidecar) sidecar = NULL;
+    int32_t status = DAVIT_OK;
     DavitManifest *m;
-    int32_t status;
 
     keep_facts(file, elf);
-    m = read_manifest(file, elf, is_named);
+    file->has_notes = elf->notes->len > 0;
+    if (elf->has_entry && !is_builtin)
+        sidecar = davit_sidecar_read(file->load->real, trusted, &status, file->records);
+    if (status)
+        return;
+    m = read_manifest(file, elf, sidecar, is_named);
     if (!m)
         return;
     keep_manifest(file, m);
-    status = davit_elf_check(elf, file->path, file->records);
+    status = elf->notes->len ? davit_sidecar_check_settings(sidecar, file->records) : DAVIT_OK;
+    status = MIN(status, davit_elf_check(elf, file->path, file->records));
     status = MIN(status, davit_policy_file(m, is_builtin, file->path, file->records));
     status = MIN(status, davit_needed_check(registry->libraries, elf->needed, elf->runpath,
                                             file->path, file->records));
@@ -221,11 +257,13 @@ static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf 
         file->state = DAVIT_STATE_OK;
     for (size_t i = 0; i < m->components->len; i++)
         add_component(registry, file, g_ptr_array_index(m->components, i));
+    take_sidecar(file, sidecar);
     davit_helper_recall(file);
 }
 
 /* Gate 2 from the cache, else from the file. */
-static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_named)
+static void read_file(DavitRegistry *registry, DavitPluginFile *file,
+                      const char *const *trusted, bool is_named)
 {
     DavitFileLoad *load = file->load;
     const json_t *known = davit_cache_get(registry->cache, load->real, &load->seen, "elf");
@@ -235,7 +273,7 @@ static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_na
     json_t *json;
 
     if (elf) {
-        judge_file(registry, file, elf, is_named);
+        judge_file(registry, file, elf, trusted, is_named);
         return;
     }
     map = g_mapped_file_new(load->real, FALSE, &error);
@@ -249,7 +287,7 @@ static void read_file(DavitRegistry *registry, DavitPluginFile *file, bool is_na
     if (!elf)
         return;
     json = davit_elf_to_json(elf);
-    judge_file(registry, file, elf, is_named);
+    judge_file(registry, file, elf, trusted, is_named);
     if (json)
         davit_cache_put(registry->cache, load->real, &load->seen, "elf", json);
 }
@@ -276,5 +314,5 @@ void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,
     file = file_new(registry, candidate);
     file->load->real = g_steal_pointer(&real);
     file->load->seen = st;
-    read_file(registry, file, candidate->is_named);
+    read_file(registry, file, trusted, candidate->is_named);
 }
