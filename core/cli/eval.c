@@ -27,6 +27,7 @@ static const DavitFlag flags[] = {
      NULL, "0", false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
+    DAVIT_RANK_FLAGS,
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},
     {0},
@@ -199,13 +200,23 @@ static int run(DavitCall *call)
         return davit_call_exit(call);
     if (text && ids->len == 0)
         return davit_call_usage(call, "--ids", "there are no ids", NULL);
+    int code = davit_ranks_check(call);
+    if (code)
+        return code;
+    const bool follows = davit_ranks_follows(call);
+    call->json &= !follows; /* what goes wrong there is told on stderr */
     davit_catch_interrupt();
     davit_model *model = NULL;
-    if (davit_call_load(call, call->args[0], ppl ? 0 : 2, &model))
-        return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
-    const int code = ppl ? eval_ppl(call, model, ppl) : eval_ids(call, model, ids);
+    DavitRanks *ranks = NULL;
+    if (davit_call_load(call, call->args[0], ppl && !follows ? 0 : 2, &model, &ranks))
+        code = davit_call_exit(call);
+    else if (follows)
+        code = davit_call_follow(call, model);
+    else
+        code = ppl ? eval_ppl(call, model, ppl) : eval_ids(call, model, ids);
     davit_model_free(model);
-    return code;
+    davit_ranks_end(ranks, code == DAVIT_EXIT_FAILED && !davit_interrupted());
+    return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : code;
 }
 
 const DavitCommand davit_command_eval = {

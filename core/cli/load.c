@@ -76,7 +76,7 @@ static int show_progress(void *ctx, uint64_t done, uint64_t total)
 }
 
 int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
-                    davit_model **out_model)
+                    davit_model **out_model, DavitRanks **out_ranks)
 {
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     g_autofree const char **trusted = davit_call_list(call, "trust-dir");
@@ -89,7 +89,7 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
     if (window)
         davit_parse_bytes(window, &window_bytes);
     const bool terminal = isatty(STDERR_FILENO) && !call->quiet;
-    const davit_model_params params = {
+    davit_model_params params = {
         .struct_size = sizeof params,
         .model = model,
         .plugin_paths = paths,
@@ -114,11 +114,30 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .memory_bytes = davit_call_memory(call),
         .n_io_threads = (uint32_t)davit_call_count(call, "io-threads")};
     davit_records *records = NULL;
+    *out_ranks = davit_ranks_new(call, &params);
     const int status = davit_model_load(&params, out_model, &records);
     if (bar.shown)
         fprintf(stderr, "\r%60s\r", "");
     davit_call_take_records(call, records);
     return status;
+}
+
+int davit_call_follow(DavitCall *call, davit_model *model)
+{
+    const davit_engine_params params = {
+        .struct_size = sizeof params,
+        .n_threads = (uint32_t)MIN(davit_call_count(call, "threads"), 1024),
+        .chunk = (uint32_t)MIN(davit_call_count(call, "chunk"), 65536)};
+    davit_engine *engine = NULL;
+    davit_records *records = NULL;
+    int status = davit_engine_new(model, &params, &engine, &records);
+    davit_call_take_records(call, records);
+    if (!status) {
+        status = davit_engine_follow(engine, &records);
+        davit_call_take_records(call, records);
+    }
+    davit_engine_free(engine);
+    return davit_call_exit(call);
 }
 
 char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len)

@@ -73,8 +73,7 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
     uint64_t window = 0;
     davit_parse_bytes(davit_call_text(call, "window"), &window);
     *out = (DavitPlanOptions){
-        /* what a rank runs is not planned yet */
-        .purposes = davit_call_count(call, "tp") > 1 ? DAVIT_MAP : DAVIT_MAP | DAVIT_RUN,
+        .purposes = DAVIT_MAP | DAVIT_RUN,
         .tp = (unsigned)davit_call_count(call, "tp"),
         .rank = (unsigned)davit_call_count(call, "rank"),
         .activations =

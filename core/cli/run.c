@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/load_stats.h"
+
 #include "cli/run_chat.h"
 
 static const DavitFlag flags[] = {
@@ -79,7 +80,7 @@ static const DavitFlag flags[] = {
      NULL, NULL, false},
     {"offload-config", 0, DAVIT_FLAG_TEXT, "JSON", "offloading: a document, or a file with it", NULL,
      NULL, false},
-    {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel ranks", NULL, NULL, true},
+    DAVIT_RANK_FLAGS,
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},
     {0},
@@ -429,8 +430,11 @@ static int run_model(DavitCall *call, const char *path, char *text, size_t len, 
     davit_model *model = NULL;
     DavitTalk *talk = NULL;
     int code;
-    if (davit_call_load(call, path, by_ids ? 1 : 0, &model))
+    DavitRanks *ranks = NULL;
+    if (davit_call_load(call, path, by_ids ? 1 : 0, &model, &ranks)) {
+        davit_ranks_end(ranks, davit_call_exit(call) == DAVIT_EXIT_FAILED);
         return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : davit_call_exit(call);
+    }
     const double start_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     g_autoptr(GArray) prompt = first_prompt(call, model, text, len, &talk);
     if (!prompt)
@@ -442,7 +446,25 @@ static int run_model(DavitCall *call, const char *path, char *text, size_t len, 
         code = answer(call, model, prompt, talk, start_s);
     davit_talk_free(talk);
     davit_model_free(model);
+    davit_ranks_end(ranks, code == DAVIT_EXIT_FAILED);
     return code;
+}
+
+/* A rank past the first: no prompt, no answer. */
+static int follow(DavitCall *call, const char *path)
+{
+    davit_model *model = NULL;
+    DavitRanks *ranks = NULL;
+    int code;
+    call->json = false; /* what goes wrong is told on stderr */
+    davit_catch_interrupt();
+    if (davit_call_load(call, path, 2, &model, &ranks))
+        code = davit_call_exit(call);
+    else
+        code = davit_call_follow(call, model);
+    davit_model_free(model);
+    davit_ranks_end(ranks, false);
+    return davit_interrupted() ? DAVIT_EXIT_INTERRUPT : code;
 }
 
 static int run(DavitCall *call)
@@ -455,7 +477,11 @@ static int run(DavitCall *call)
         path = call->args[0];
     if (!path)
         return davit_call_usage(call, "MODEL", "no model is given", "davit run MODEL --prompt TEXT");
-    const int code = check_prompt(call);
+    int code = davit_ranks_check(call);
+    if (!code && davit_ranks_follows(call))
+        return follow(call, path);
+    if (!code)
+        code = check_prompt(call);
     if (code)
         return code;
     size_t len = 0;

@@ -5,13 +5,17 @@
 #define DAVIT_CLI_RUN_H
 
 #include "cli/command.h"
+#include "cli/ranks.h"
 #include "engine/libdavit.h"
 
 /* Load @model with the flags of the command line (activations, layout, kv-dtype, tie, ...).
  * @no_tokenizer: as in davit_model_params.
- * Findings go to call->report. Returns: a status; *out_model (owned). */
+ * Findings go to call->report. Returns: a status; *out_model (owned). *out_ranks (owned) also on
+ * failure: end them after the model. */
 int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
-                    davit_model **out_model);
+                    davit_model **out_model, DavitRanks **out_ranks);
+/* Serve rank 0 with @model: the whole work of a rank past the first. Returns an exit code. */
+int davit_call_follow(DavitCall *call, davit_model *model);
 /* Copy @records (taken, may be NULL) into the report. */
 void davit_call_take_records(DavitCall *call, davit_records *records);
 /* Read a file or "-" (stdin); NULL with a record. (owned) */

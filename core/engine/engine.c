@@ -4,6 +4,7 @@
  * file. */
 #include "engine/private.h"
 #include "exec/budget.h"
+#include "exec/pool.h"
 
 #include <string.h>
 
@@ -63,6 +64,13 @@ static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *re
     return ctx;
 }
 
+/* Ranks of one machine share its processors, unless told otherwise. */
+static unsigned threads_of(const davit_model *m, uint32_t asked)
+{
+    return asked || !m->comm ? asked
+                             : MAX(davit_pool_cpus() / davit_comm_size(m->comm), 1);
+}
+
 int davit_engine_new(davit_model *model, const davit_engine_params *params,
                      davit_engine **out_engine, davit_records **out_records)
 {
@@ -81,7 +89,10 @@ int davit_engine_new(davit_model *model, const davit_engine_params *params,
     e->chunk = p.chunk ? p.chunk : DEFAULT_CHUNK;
     e->ctx = choose_ctx(model, p.ctx, report);
     const uint64_t block = model->plan->block_tokens;
-    if (e->ctx > INT32_MAX - block) {
+    const int32_t agreed = davit_engine_agree(e, report);
+    if (agreed) {
+        /* said */
+    } else if (e->ctx > INT32_MAX - block) {
         davit_report_add(report, &(DavitFinding){.code = DAVIT_R_CONTEXT_EXCEEDED,
                                                  .status = DAVIT_E_LIMIT,
                                                  .stage = "run",
@@ -92,12 +103,12 @@ int davit_engine_new(davit_model *model, const davit_engine_params *params,
     }
     const bool ok = e->kv != NULL;
     if (ok)
-        e->pool = davit_pool_new(p.n_threads);
+        e->pool = davit_pool_new(threads_of(model, p.n_threads));
     else
         davit_engine_free(e);
     davit_records_give(report, out_records);
     if (!ok)
-        return DAVIT_LIB_LIMIT;
+        return agreed ? agreed : DAVIT_LIB_LIMIT;
     *out_engine = e;
     return DAVIT_LIB_OK;
 }
@@ -106,6 +117,7 @@ void davit_engine_free(davit_engine *engine)
 {
     if (!checked(engine))
         return;
+    davit_engine_dismiss(engine);
     for (GList *l = engine->requests.head; l; l = l->next)
         ((davit_request *)l->data)->engine = NULL;
     g_queue_clear(&engine->requests);
@@ -144,8 +156,8 @@ int32_t davit_engine_prepare(davit_engine *engine, uint64_t n_rows, DavitReport 
         return DAVIT_OK;
     davit_step_free(engine->step);
     engine->step = davit_step_new(engine->model->plan, engine->model->weights, engine->kv,
-                                  engine->pool, MIN(engine->chunk, engine->ctx), n_rows, 1,
-                                  engine->ctx, report);
+                                  engine->pool, engine->model->comm,
+                                  MIN(engine->chunk, engine->ctx), n_rows, 1, engine->ctx, report);
     engine->step_rows = engine->step ? n_rows : 0;
     return engine->step ? DAVIT_OK : DAVIT_E_LIMIT;
 }
@@ -155,6 +167,9 @@ int32_t davit_engine_run(davit_engine *engine, const int32_t *ids, size_t n, siz
                          DavitReport *report)
 {
     DavitStepInput *in = davit_step_input(engine->step);
+    const int32_t led = davit_engine_lead(engine, ids, n, at, rope_n, all_rows, report);
+    if (led)
+        return led;
     in->n_tokens = n;
     in->n_seqs = 1;
     in->n_rows = all_rows ? n : 1;

@@ -102,6 +102,20 @@ typedef struct davit_model_params {
                                     * stay on disk */
     uint32_t allow_draft;          /* 1: take components of draft kinds */
     uint32_t reserved2;
+    /* Tensor parallel: @tp processes (0 and 1 = one) each load a part, and this is @rank. They
+     * meet at @comm, "TRANSPORT:PLACE" ("shm:NAME"). Rank 0 may leave @comm NULL: a new place is
+     * made for this process and its children, and start_ranks is told of it once, to start the
+     * others (not 0 = it could not). Rank 0 is then used as any model; the others call
+     * davit_engine_follow. */
+    uint32_t tp, rank;
+    const char *comm;
+    uint32_t comm_timeout_s; /* for the others to come, 0 = 60 */
+    uint32_t reserved3;
+    int (*start_ranks)(void *ctx, const char *comm);
+    /* Asked while this rank waits for others, here and later; return 1 to give up. NULL = never.
+     * [any thread] */
+    int (*comm_cancelled)(void *ctx);
+    void *comm_ctx;
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):
@@ -320,6 +334,10 @@ typedef struct davit_engine_params {
 int davit_engine_new(davit_model *model, const davit_engine_params *params,
                      davit_engine **out_engine, davit_records **out_records);
 void davit_engine_free(davit_engine *engine); /* after its requests */
+/* Ranks past the first: do the steps that rank 0's engine asks for, until it is freed. Returns
+ * DAVIT_LIB_OK then, and a negative status with records when a rank is gone or a step of this one
+ * failed; the others fail then too, in bounded time. */
+int davit_engine_follow(davit_engine *engine, davit_records **out_records);
 uint64_t davit_engine_ctx(const davit_engine *engine);
 uint32_t davit_engine_threads(const davit_engine *engine);
 /* Memory that the engine holds now: KV touched, values, scratch. */

@@ -91,6 +91,35 @@ static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
     return progress->fn(progress->ctx, done, total) != 0;
 }
 
+/* Before anything is loaded: what is wrong with one rank, all learn soon. */
+static int32_t join_ranks(davit_model *m, const davit_model_params *p, DavitReport *report)
+{
+    g_autofree char *fresh = NULL;
+    DavitCommPlace place = {.address = p->comm,
+                            .rank = p->rank,
+                            .size = p->tp,
+                            .timeout_s = p->comm_timeout_s,
+                            .cancelled = p->comm_cancelled,
+                            .ctx = p->comm_ctx};
+    if (p->tp <= 1)
+        return DAVIT_OK;
+    if (!p->comm && p->rank == 0 && p->start_ranks) {
+        fresh = davit_comm_new_address(m->registry, p->tp, report);
+        if (!fresh)
+            return DAVIT_E_IO;
+        if (p->start_ranks(p->comm_ctx, fresh))
+            return davit_report_add(report,
+                                    &(DavitFinding){.code = DAVIT_R_RANK_LOST,
+                                                    .status = DAVIT_E_IO,
+                                                    .stage = "ranks",
+                                                    .subject = "ranks",
+                                                    .message = "the other ranks did not start"});
+        place.address = fresh;
+    }
+    m->comm = davit_comm_open(m->registry, &place, report);
+    return m->comm ? DAVIT_OK : DAVIT_E_IO;
+}
+
 static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
     const int64_t start = g_get_monotonic_time();
@@ -123,7 +152,11 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .dtype = (DavitDtypeChoice)p->dtype,
                                    .window_bytes = p->window_bytes,
                                    .n_lanes = p->n_io_threads,
-                                   .memory_bytes = p->memory_bytes};
+                                   .memory_bytes = p->memory_bytes,
+                                   .tp = p->tp,
+                                   .rank = p->rank};
+    if (!status)
+        status = join_ranks(m, p, report);
     if (status)
         return status;
     const int64_t planned = g_get_monotonic_time();
@@ -162,6 +195,8 @@ int davit_model_load(const davit_model_params *params, davit_model **out_model,
                            out_records);
     davit_model_params p = {0};
     memcpy(&p, params, MIN(sizeof p, params->struct_size));
+    if (p.rank > 0 && p.rank >= p.tp)
+        return davit_usage("the rank of davit_model_load is not below tp", out_records);
     if (p.dtype > DAVIT_LIB_DTYPE_BF16 || p.access > DAVIT_LIB_ACCESS_STREAM)
         return davit_usage("dtype or access of davit_model_load is not known", out_records);
 
@@ -184,6 +219,7 @@ void davit_model_free(davit_model *model)
 {
     if (!model || model->magic != DAVIT_MAGIC_MODEL)
         return;
+    davit_comm_close(model->comm);
     davit_weights_free(model->weights);
     davit_plan_free(model->plan);
     davit_tokenizer_free(model->tokenizer);

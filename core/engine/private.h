@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/report.h"
+#include "comm/comm.h"
 #include "checkpoint/checkpoint.h"
 #include "config/config.h"
 #include "engine/libdavit.h"
@@ -36,6 +37,8 @@ struct davit_model {
     DavitTokenizer *tokenizer; /* NULL when asked for without */
     DavitPlan *plan;
     DavitWeights *weights;
+    DavitComm *comm;           /* NULL = one process */
+    atomic_int comm_taken;     /* by an engine: the group's calls have one order */
     char *tokenizer_family;
     char *kernels_id;          /* component of most ops */
     double open_seconds, plan_seconds, tokenizer_seconds;
@@ -90,6 +93,7 @@ struct davit_engine {
     uint64_t kv_tokens;        /* most tokens that were stored at one time */
     GArray *kv_ids;            /* int32_t: whose keys and values lie at positions 0, 1, ... */
     uint64_t kv_rope_n;        /* length that chose their rope variant */
+    bool leads;                /* rank 0 of several: the others wait for its word */
     unsigned losses;           /* of mapped pages, when the engine was made */
     GQueue requests;           /* davit_request, oldest first */
 };
@@ -122,6 +126,14 @@ int32_t davit_engine_run(davit_engine *engine, const int32_t *ids, size_t n, siz
  * their keys and values are still there; fewer than @n. */
 size_t davit_engine_held(const davit_engine *engine, const int32_t *ids, size_t n,
                          uint64_t rope_n);
+/* Agree with the other ranks on @engine's context and chunk, before its memory is taken. A model
+ * in one process agrees with itself. (follow.c) */
+int32_t davit_engine_agree(davit_engine *engine, DavitReport *report);
+/* Rank 0: have the others run the step that is about to be run. */
+int32_t davit_engine_lead(davit_engine *engine, const int32_t *ids, size_t n, size_t at,
+                          size_t rope_n, bool all_rows, DavitReport *report);
+/* Rank 0: no more steps. Once. */
+void davit_engine_dismiss(davit_engine *engine);
 /* (owned) A request in state WAITING; parameters were checked. */
 davit_request *davit_request_make(davit_engine *engine, const davit_request_params *params);
 /* One step of work on @request; emits its events. */

@@ -10,6 +10,7 @@
 #ifndef DAVIT_EXEC_EXEC_H
 #define DAVIT_EXEC_EXEC_H
 
+#include "comm/comm.h"
 #include "plan/plan.h"
 
 /* ---- weights ---- */
@@ -88,9 +89,10 @@ uint64_t davit_kv_bytes_per_block(const DavitKv *kv);
 typedef struct DavitStep DavitStep;
 
 /* Prepare to run steps of at most @max_tokens tokens, @max_rows logit rows, @max_seqs
- * sequences and @max_ctx tokens of context. All memory is taken here. */
+ * sequences and @max_ctx tokens of context. All memory is taken here. @comm (borrowed): the
+ * group of a plan with ranks, else NULL; all ranks run the same steps. */
 DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, DavitKv *kv,
-                          DavitPool *pool, uint64_t max_tokens, uint64_t max_rows,
+                          DavitPool *pool, DavitComm *comm, uint64_t max_tokens, uint64_t max_rows,
                           uint64_t max_seqs, uint64_t max_ctx, DavitReport *report);
 void davit_step_free(DavitStep *step);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitStep, davit_step_free)
@@ -105,8 +107,8 @@ typedef struct DavitStepInput {
 DavitStepInput *davit_step_input(DavitStep *step);
 
 /* Run the program once. *out_logits (borrowed until the next run): [n_rows, vocab] f32.
- * Errors: a lost device, a non-finite logit row (the borrowed weight that is not finite, or
- * DAVIT_R_NON_FINITE_LOGITS with the row). */
+ * Errors: a lost device, a lost rank, a non-finite logit row (the borrowed weight that is not
+ * finite, or DAVIT_R_NON_FINITE_LOGITS with the row). */
 int32_t davit_step_run(DavitStep *step, const float **out_logits, DavitReport *report);
 /* Private memory of values, scratch and call records. */
 uint64_t davit_step_bytes(const DavitStep *step);

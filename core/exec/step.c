@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/arena.h"
+#include "exec/collective.h"
 #include "exec/exec.h"
 #include "exec/kv.h"
 #include "exec/memory.h"
@@ -21,6 +22,8 @@ struct DavitStep {
     bool drops;              /* layers are given back after they ran */
     DavitKv *kv;
     DavitPool *pool;
+    DavitComm *comm;         /* NULL = one process */
+    const davit_kernel_entry **entries; /* [n_instrs] the plan's, or the core's own */
     uint64_t max_tokens, max_rows, max_seqs, max_ctx, max_blocks;
     /* values, scratch */
     DavitArena values;       /* host; or device memory in value_base */
@@ -104,9 +107,10 @@ static void ask_size(DavitStep *step, size_t i, uint64_t n_tokens, uint64_t n_ro
 {
     const DavitProgram *program = step->plan->program;
     const DavitInstr *instr = &program->instrs[i];
+    const davit_kernel_entry *entry = step->entries[i];
     *work = (davit_work){.struct_size = DAVIT_END(davit_work, n_tasks)};
-    if (instr->entry->size)
-        instr->entry->size(instr->self, &step->calls[i], n_tokens, n_rows, ctx, work);
+    if (entry->size)
+        entry->size(step->calls[i].self, &step->calls[i], n_tokens, n_rows, ctx, work);
     else
         default_work(&step->calls[i], n_tokens, n_rows,
                      instr->n_out ? &program->values[instr->out[0]] : NULL, work);
@@ -128,8 +132,9 @@ static void make_calls(DavitStep *step, const DavitWeights *weights)
     for (size_t i = 0; i < program->n_instrs; i++) {
         const DavitInstr *instr = &program->instrs[i];
         davit_call *call = &step->calls[i];
+        step->entries[i] = instr->entry ? instr->entry : davit_collective_entry(instr->op);
         *call = (davit_call){.struct_size = DAVIT_END(davit_call, weight),
-                             .self = instr->self,
+                             .self = instr->entry ? instr->self : step->comm,
                              .op = instr->op,
                              .attr = instr->attr,
                              .batch = &step->batch,
@@ -247,6 +252,7 @@ static int32_t step_init(DavitStep *step, const DavitWeights *weights, DavitRepo
     step->vocab = program->values[program->output].width;
     step->value_off = g_new0(uint64_t, program->n_values);
     step->calls = g_new0(davit_call, program->n_instrs);
+    step->entries = g_new0(const davit_kernel_entry *, program->n_instrs);
     step->work = g_new0(davit_work, program->n_instrs);
     place_arrays(step);
     if (step->plan->device_kernels) {
@@ -271,13 +277,14 @@ static int32_t step_init(DavitStep *step, const DavitWeights *weights, DavitRepo
 }
 
 DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, DavitKv *kv,
-                          DavitPool *pool, uint64_t max_tokens, uint64_t max_rows,
-                          uint64_t max_seqs, uint64_t max_ctx, DavitReport *report)
+                          DavitPool *pool, DavitComm *comm, uint64_t max_tokens,
+                          uint64_t max_rows, uint64_t max_seqs, uint64_t max_ctx, DavitReport *report)
 {
     g_autoptr(DavitStep) step = g_new0(DavitStep, 1);
     step->plan = plan;
     step->kv = kv;
     step->pool = pool;
+    step->comm = comm;
     step->max_tokens = max_tokens;
     step->max_rows = max_rows;
     step->max_seqs = max_seqs;
@@ -309,6 +316,7 @@ void davit_step_free(DavitStep *step)
     davit_arena_clear(&step->scratch);
     g_free(step->value_off);
     g_free(step->calls);
+    g_free(step->entries);
     g_free(step->work);
     g_free(step->arrays);
     g_free(step->host_logits);
@@ -348,7 +356,7 @@ static void run_host(void *ctx, unsigned worker)
     const DavitProgram *program = step->plan->program;
     uint64_t phase_no = 0, first, count;
     for (size_t i = 0; i < program->n_instrs; i++) {
-        const davit_kernel_entry *entry = program->instrs[i].entry;
+        const davit_kernel_entry *entry = step->entries[i];
         const davit_work *work = &step->work[i];
         const DavitComponent *kernels = program->instrs[i].kernels;
         davit_running_set(kernels ? kernels->id : NULL, program->instrs[i].op);
@@ -374,7 +382,7 @@ static int32_t run_device(DavitStep *step, DavitReport *report)
                                     step->arrays, step->n_elems * sizeof(int32_t));
     for (size_t i = 0; !status && i < program->n_instrs; i++)
         for (uint32_t phase = 0; phase < step->work[i].n_phases; phase++)
-            program->instrs[i].entry->run(&step->calls[i], phase, 0, 1, 0, step->queue);
+            step->entries[i]->run(&step->calls[i], phase, 0, 1, 0, step->queue);
     if (!status)
         status = device->download(step->device_self, step->queue, step->host_logits,
                                   step->value_base + step->value_off[program->output],
@@ -431,6 +439,8 @@ int32_t davit_step_run(DavitStep *step, const float **out_logits, DavitReport *r
             return status;
     } else {
         davit_pool_run(step->pool, run_host, step);
+        if (step->comm && davit_comm_check(step->comm, report))
+            return DAVIT_E_IO;
         logits = (const float *)(const void *)(step->value_base +
                                                step->value_off[program->output]);
     }

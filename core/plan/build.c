@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "plan/ranks.h"
 #include "plugin/running.h"
 
 #define MAX_VALUES   (1u << 20)
@@ -422,6 +423,8 @@ DavitProgram *davit_program_build(DavitDraft *draft, const char *entry)
         status = davit_sink_done(&sink, status);
     program = take_program(&b);
     if (b.failed || status)
+        return NULL;
+    if (draft->plan->tp > 1 && davit_ranks_complete(draft, program, b.who))
         return NULL;
     if (davit_program_finish(program, draft->plan->vocab, b.who, draft->report))
         return NULL;

@@ -10,6 +10,7 @@
 
 #include "plan/choose_state.h"
 #include "plan/entry.h"
+#include "plan/ranks.h"
 
 #define MAX_TRIES 4096u /* combinations per group; beyond, stored layouts only */
 
@@ -321,13 +322,29 @@ static void collect_options(Chooser *c)
     }
 }
 
+/* Kernels read all attributes that they know; those that the forward did not know are 0. */
+static void pad_attr(DavitInstr *instr)
+{
+    uint64_t n = 0;
+
+    if (instr->attr)
+        memcpy(&n, instr->attr, sizeof n);
+    if (n >= instr->entry->attr_size)
+        return;
+    instr->attr = g_realloc(instr->attr, instr->entry->attr_size);
+    memset((uint8_t *)instr->attr + n, 0, instr->entry->attr_size - n);
+}
+
 static void write_entries(Chooser *c)
 {
     for (size_t i = 0; i < c->base.program->n_instrs; i++) {
         DavitInstr *instr = &c->base.program->instrs[i];
         uint64_t score;
-        const DavitEntryRef *ref = davit_entry_best(&c->base, instr, NULL, false, &score);
+        const DavitEntryRef *ref;
 
+        if (davit_is_rank_op(instr->op)) /* no plugin is asked */
+            continue;
+        ref = davit_entry_best(&c->base, instr, NULL, false, &score);
         if (!ref) {
             refuse_instr(c, instr);
             continue;
@@ -335,6 +352,7 @@ static void write_entries(Chooser *c)
         instr->entry = ref->entry;
         instr->kernels = ref->tool->component;
         instr->self = ref->tool->self;
+        pad_attr(instr);
     }
 }
 

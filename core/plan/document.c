@@ -6,6 +6,7 @@
 
 #include "plan/draft.h"
 #include "plan/piece.h"
+#include "plan/ranks.h"
 
 /* (owned) @text as JSON string; names of files and tensors may be any bytes. */
 static json_t *text_json(const char *text)
@@ -60,14 +61,18 @@ static json_t *calls_json(const DavitPlan *plan)
         const DavitInstr *instr = &plan->program->instrs[i];
         json_t *call = NULL;
 
-        if (!instr->entry)
+        /* what core added for ranks it does itself; without entry and kernels nothing was chosen */
+        const bool own = davit_is_rank_op(instr->op);
+        const void *key = own ? (const void *)instr->op : instr->entry;
+
+        if (!key)
             continue;
-        call = g_hash_table_lookup(seen, instr->entry);
+        call = g_hash_table_lookup(seen, key);
         if (!call) {
             call = json_pack("{s:s, s:s, s:s, s:i}", "op", instr->op, "kernel",
-                             instr->entry->name, "component", instr->kernels->id, "calls",
-                             0);
-            g_hash_table_insert(seen, (gpointer)(uintptr_t)instr->entry, call);
+                             own ? "of the core" : instr->entry->name, "component",
+                             own ? "core" : instr->kernels->id, "calls", 0);
+            g_hash_table_insert(seen, (gpointer)(uintptr_t)key, call);
             json_array_append_new(list, call);
         }
         json_object_set_new(

@@ -221,6 +221,10 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     if (asked && slot->sources[0].module->desc.layout != asked) {
+        if (slot->sources[0].n_cols) {
+            *out_why = "columns of a rank are taken as stored, and --dtype asks for another type";
+            return options;
+        }
         add_option(options, DAVIT_ACCESS_DECODE, asked, "another type, by --dtype");
         return options;
     }
@@ -229,6 +233,10 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     stored = slot->sources[0].module->desc.layout;
+    if (slot->sources[0].n_cols) {
+        add_option(options, DAVIT_ACCESS_COPY, stored, "columns of this rank are gathered");
+        return options;
+    }
     addressable = rows_addressable(slot);
     if (addressable)
         add_stored(draft, slot, stored, options);
@@ -299,7 +307,8 @@ static DavitWay way_of(const DavitDraft *draft, const DavitSlot *slot)
     if (slot->access == DAVIT_ACCESS_BORROW)
         return DAVIT_WAY_BORROW;
     return slot->access == DAVIT_ACCESS_COPY && slot->perm_heads == 0 && on_cpu(draft) &&
-                   draft->options->access != DAVIT_ACCESS_FORCE_STREAM
+                   (draft->options->access != DAVIT_ACCESS_FORCE_STREAM ||
+                    slot->sources[0].n_cols) /* read run by run, into place */
                ? DAVIT_WAY_DIRECT
                : DAVIT_WAY_STREAM;
 }

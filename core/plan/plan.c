@@ -280,8 +280,8 @@ static void add_bytes(DavitPlan *plan, const DavitPlanOptions *options)
 
 /* ---- all of it ---- */
 
-/* The bytes of a rank are planned and loaded; its program is not recorded. */
-static void no_ranks_yet(const DavitDraft *draft)
+/* Collectives of ranks work on host memory. */
+static void refuse_ranks_on_device(const DavitDraft *draft)
 {
     davit_report_add(draft->report,
                      &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
@@ -289,9 +289,9 @@ static void no_ranks_yet(const DavitDraft *draft)
                                      .purposes = DAVIT_RUN,
                                      .stage = "plan",
                                      .subject = "--tp",
-                                     .message = "ranks are planned, but not run in this "
-                                                "version",
-                                     .hint = "plan --tp N --rank R works"});
+                                     .expected = "device cpu",
+                                     .found = draft->plan->device,
+                                     .message = "ranks run on the cpu in this version"});
 }
 
 static void fill_plan(DavitDraft *draft)
@@ -302,8 +302,8 @@ static void fill_plan(DavitDraft *draft)
         return;
     make_slots(draft);
     check_forward(draft);
-    if ((purposes & DAVIT_RUN) && draft->plan->tp > 1)
-        no_ranks_yet(draft);
+    if ((purposes & DAVIT_RUN) && draft->plan->tp > 1 && strcmp(draft->plan->device, "cpu") != 0)
+        refuse_ranks_on_device(draft);
     if ((purposes & DAVIT_RUN) && !davit_report_first_error(draft->report, purposes))
         make_program(draft);
     else

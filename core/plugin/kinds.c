@@ -43,11 +43,14 @@ static const DavitKindInfo kinds[DAVIT_N_KINDS] = {
                                {SLOT(davit_kernels_iface, device),
                                 SLOT(davit_kernels_iface, entries)}},
     [DAVIT_KIND_ID_COMM] = {DAVIT_KIND_COMM,
-                            DAVIT_END(davit_comm_iface, barrier),
+                            DAVIT_END(davit_comm_iface, window),
                             sizeof(davit_comm_iface),
                             false,
-                            {SLOT(davit_comm_iface, rank), SLOT(davit_comm_iface, size),
+                            {SLOT(davit_comm_iface, open), SLOT(davit_comm_iface, close),
+                             SLOT(davit_comm_iface, status),
                              SLOT(davit_comm_iface, all_reduce),
+                             SLOT(davit_comm_iface, all_gather),
+                             SLOT(davit_comm_iface, broadcast),
                              SLOT(davit_comm_iface, barrier)}},
 };
 

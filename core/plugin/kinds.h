@@ -19,7 +19,7 @@ typedef struct DavitKindInfo {
     size_t oldest_end;         /* struct_size of the oldest table that is accepted */
     size_t size;               /* of this host's table */
     bool needs_probe;          /* the component's probe slot is required */
-    DavitKindSlot required[6]; /* ends with name NULL */
+    DavitKindSlot required[8]; /* ends with name NULL */
 } DavitKindInfo;
 
 /* (static) */

@@ -96,8 +96,12 @@ static void embed_run(const davit_call *call, uint32_t phase, uint64_t first, ui
 
     for (uint64_t t = first; t < first + count; t++) {
         float *y = cpu_out(call, 0, t);
-        row_of(w, 0, (uint64_t)(call->batch->token[t] + a->row_offset), y,
-               cpu_worker(call, worker));
+        const int64_t row = call->batch->token[t] + a->row_offset;
+        if ((a->flags & DAVIT_EMBED_PART) && (row < 0 || (uint64_t)row >= w->n_rows)) {
+            memset(y, 0, w->n_cols * sizeof *y);
+            continue;
+        }
+        row_of(w, 0, (uint64_t)row, y, cpu_worker(call, worker));
         for (uint64_t k = 0; a->scale != 0.0f && k < w->n_cols; k++)
             y[k] *= a->scale;
     }
@@ -297,5 +301,5 @@ ENTRY(cpu_linear_codes_vnni, DAVIT_OP_LINEAR, "linear codes int8 avxvnni", CPU_A
       LINEAR_END, 510, DAVIT_ENTRY_INT8, int8_check, int8_size, vnni_run);
 ENTRY(cpu_linear_codes_vnni512, DAVIT_OP_LINEAR, "linear codes int8 avx512vnni",
       CPU_AVX512_VNNI, LINEAR_END, 520, DAVIT_ENTRY_INT8, int8_check, int8_size, vnni512_run);
-ENTRY(cpu_embed_codes, DAVIT_OP_EMBED, "embed codes", 0, DAVIT_END(davit_embed_attr, reserved),
+ENTRY(cpu_embed_codes, DAVIT_OP_EMBED, "embed codes", 0, DAVIT_END(davit_embed_attr, flags),
       100, 0, cpu_codes_check, embed_size, embed_run);

@@ -19,18 +19,18 @@ void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_
     out->scratch_bytes = n_tokens * a->top_k * (hidden + N) * sizeof(float);
     out->worker_bytes = CPU_MOE_WORK * (K > hidden ? K : hidden) * sizeof(float);
     out->n_phases = 3;
-    out->n_tasks[0] = a->n_experts * cpu_ceil_div(hidden, CPU_LINEAR_ROWS);
-    out->n_tasks[1] = a->n_experts * cpu_ceil_div(N, CPU_LINEAR_ROWS);
+    out->n_tasks[0] = call->weight[0]->n_experts * cpu_ceil_div(hidden, CPU_LINEAR_ROWS);
+    out->n_tasks[1] = call->weight[2]->n_experts * cpu_ceil_div(N, CPU_LINEAR_ROWS);
     out->n_tasks[2] = n_tokens;
 }
 
 /* Most tasks of a short step end here. */
 static int is_used(const davit_call *call, uint64_t e)
 {
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(call->attr, e);
 
     for (uint64_t i = 0; i < call->in[1].n_rows * call->in[1].width; i++)
-        if (ids[i] == (int32_t)e)
+        if (ids[i] == id)
             return 1;
     return 0;
 }
@@ -43,14 +43,14 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     const davit_ref_layout *gate_layout = davit_ref_layout_find(gate->layout);
     const davit_ref_layout *up_layout = davit_ref_layout_find(up->layout);
     const uint64_t K = gate->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     float *hidden = call->scratch;
 
     for (; r < end; r++) {
         davit_ref_weight_decode(gate, gate_layout, e, r, row);
         davit_ref_weight_decode(up, up_layout, e, r, row + K);
         for (uint64_t i = 0; i < n_pairs; i++) {
-            if (ids[i] != (int32_t)e)
+            if (ids[i] != id)
                 continue;
             const float *x = cpu_in(call, 0, i / a->top_k);
             hidden[i * gate->n_rows + r] =
@@ -66,14 +66,14 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t n, uint64_t e
     const davit_weight *down = call->weight[2];
     const davit_ref_layout *layout = davit_ref_layout_find(down->layout);
     const uint64_t n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     const float *hidden = call->scratch;
     float *part = (float *)call->scratch + n_pairs * down->n_cols;
 
     for (; n < end; n++) {
         davit_ref_weight_decode(down, layout, e, n, row);
         for (uint64_t i = 0; i < n_pairs; i++)
-            if (ids[i] == (int32_t)e)
+            if (ids[i] == id)
                 part[i * down->n_rows + n] =
                     cpu_dot_f32(hidden + i * down->n_cols, row, down->n_cols);
     }
@@ -83,13 +83,15 @@ void cpu_moe_combine(const davit_call *call, const float *part, uint64_t t)
 {
     const davit_moe_ffn_attr *a = call->attr;
     const uint64_t N = call->weight[2]->n_rows;
+    const int32_t *ids = (const int32_t *)call->in[1].data + t * a->top_k;
     const float *w = cpu_in(call, 2, t);
     float *y = cpu_out(call, 0, t);
 
     for (uint64_t n = 0; n < N; n++) {
         double sum = 0.0;
         for (uint64_t i = 0; i < a->top_k; i++)
-            sum += (double)w[i] * (double)part[(t * a->top_k + i) * N + n];
+            if (cpu_moe_is_own(a, call->weight[2], ids[i]))
+                sum += (double)w[i] * (double)part[(t * a->top_k + i) * N + n];
         y[n] = (float)sum;
     }
 }
@@ -127,7 +129,7 @@ const davit_kernel_entry cpu_moe_ffn_scalar = {
     .op = DAVIT_OP_MOE_FFN,
     .name = "moe_ffn scalar",
     .layouts = DAVIT_REF_LAYOUTS,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
     .score = 100,
     .check = cpu_check,
     .size = cpu_moe_size,

@@ -17,6 +17,18 @@
 typedef void cpu_moe_rows_fn(const davit_call *call, uint64_t e, uint64_t r, uint64_t end,
                              float *work);
 
+/* The model's id of the weights' expert @e. */
+static inline int32_t cpu_moe_id(const davit_moe_ffn_attr *a, uint64_t e)
+{
+    return (int32_t)(a->flags & DAVIT_MOE_PART ? a->first_expert + e : e);
+}
+
+/* Does this rank hold expert @id? */
+static inline int cpu_moe_is_own(const davit_moe_ffn_attr *a, const davit_weight *down, int32_t id)
+{
+    return !(a->flags & DAVIT_MOE_PART) || (uint64_t)id - a->first_expert < down->n_experts;
+}
+
 void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
                   uint64_t ctx, davit_work *out);
 void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,

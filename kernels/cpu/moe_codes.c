@@ -40,14 +40,14 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     const davit_weight *gate = call->weight[0], *up = call->weight[1];
     const cpu_codes gate_codes = codes_of(gate), up_codes = codes_of(up);
     const uint64_t n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
 
     for (; r < end; r += CPU_GROUP) {
         const uint64_t n = cpu_min(CPU_GROUP, end - r);
         for (uint64_t i = 0; i < n_pairs; i++) {
             float g[CPU_GROUP], u[CPU_GROUP];
             const float *x = cpu_in(call, 0, i / a->top_k);
-            if (ids[i] != (int32_t)e)
+            if (ids[i] != id)
                 continue;
             row_dots(gate, &gate_codes, e, r, n, x, work, g);
             row_dots(up, &up_codes, e, r, n, x, work, u);
@@ -62,14 +62,14 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t e
     const davit_weight *down = call->weight[2];
     const cpu_codes codes = codes_of(down);
     const uint64_t I = down->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     const float *hidden = call->scratch;
     float *part = (float *)call->scratch + n_pairs * I;
 
     for (; r < end; r += CPU_GROUP) {
         const uint64_t n = cpu_min(CPU_GROUP, end - r);
         for (uint64_t i = 0; i < n_pairs; i++)
-            if (ids[i] == (int32_t)e)
+            if (ids[i] == id)
                 row_dots(down, &codes, e, r, n, hidden + i * I, work, part + i * down->n_rows + r);
     }
 }
@@ -115,7 +115,7 @@ const davit_kernel_entry cpu_moe_ffn_codes = {
     .name = "moe_ffn codes avx2",
     .layouts = CPU_CODES_LAYOUT,
     .cpu = CPU_AVX2,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
     .score = 400,
     .check = moe_check,
     .size = moe_size,

@@ -50,7 +50,7 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
     const reader gate = reader_of(call->weight[0]), up = reader_of(call->weight[1]);
     const uint64_t K = gate.w->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     const uint8_t *gate_row[CPU_DENSE_ROWS], *up_row[CPU_DENSE_ROWS];
 
     for (; r < end; r += CPU_DENSE_ROWS) {
@@ -60,7 +60,7 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
         for (uint64_t i = 0; i < n_pairs; i++) {
             float g[CPU_DENSE_ROWS], u[CPU_DENSE_ROWS];
             const float *x = cpu_in(call, 0, i / a->top_k);
-            if (ids[i] != (int32_t)e)
+            if (ids[i] != id)
                 continue;
             gate.dot(g, gate_row, (size_t)K, x, (size_t)K, 1);
             up.dot(u, up_row, (size_t)K, x, (size_t)K, 1);
@@ -74,7 +74,7 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t e
     const davit_moe_ffn_attr *a = call->attr;
     const reader down = reader_of(call->weight[2]);
     const uint64_t I = down.w->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     const float *hidden = call->scratch;
     float *part = (float *)call->scratch + n_pairs * I;
     const uint8_t *row[CPU_DENSE_ROWS];
@@ -83,7 +83,7 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t e
         find_rows(&down, e, r, end, work, row);
         for (uint64_t i = 0; i < n_pairs; i++) {
             float dots[CPU_DENSE_ROWS];
-            if (ids[i] != (int32_t)e)
+            if (ids[i] != id)
                 continue;
             down.dot(dots, row, (size_t)I, hidden + i * I, (size_t)I, 1);
             memcpy(part + i * down.w->n_rows + r, dots,
@@ -115,7 +115,7 @@ const davit_kernel_entry cpu_moe_ffn_avx2_entry = {
     .name = "moe_ffn avx2",
     .layouts = DAVIT_REF_LAYOUTS,
     .cpu = CPU_AVX2,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
     .score = 350,
     .check = moe_ffn_check,
     .size = cpu_moe_size,

@@ -81,9 +81,9 @@ static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint
                                      64);
     out->n_phases = 5;
     out->n_tasks[0] = n_tokens * cpu_ceil_div(K, X_TASK);
-    out->n_tasks[1] = a->n_experts * cpu_ceil_div(I, ROWS);
+    out->n_tasks[1] = call->weight[0]->n_experts * cpu_ceil_div(I, ROWS);
     out->n_tasks[2] = n_pairs * cpu_ceil_div(I, X_TASK);
-    out->n_tasks[3] = a->n_experts * cpu_ceil_div(N, ROWS);
+    out->n_tasks[3] = call->weight[2]->n_experts * cpu_ceil_div(N, ROWS);
     out->n_tasks[4] = n_tokens;
 }
 
@@ -145,10 +145,10 @@ typedef struct group {
 /* Fills *out with the next ones; returns 0 if there is none left. */
 static int next_group(const davit_call *call, const layout *l, uint64_t e, group *out)
 {
-    const int32_t *ids = call->in[1].data;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(call->attr, e);
 
     for (out->n = 0; out->next < l->n_pairs && out->n < PAIRS; out->next++)
-        if (ids[out->next] == (int32_t)e)
+        if (ids[out->next] == id)
             out->pair[out->n++] = out->next;
     return out->n > 0;
 }
@@ -222,8 +222,9 @@ static void quantize_task(const davit_call *call, const layout *l, uint32_t phas
                            (size_t)n);
         return;
     }
-    if (row >= l->n_pairs)
-        return;
+    if (row >= l->n_pairs || !cpu_moe_is_own(call->attr, call->weight[2],
+                                              ((const int32_t *)call->in[1].data)[row]))
+        return; /* an expert of another rank: nothing made its hidden values */
     const float *x = l->hidden + row * width + col;
     cpu_xblock *to = l->hidden_x + (row * PLANES * width + col) / CPU_XBLOCK;
     cpu_quantize_x(to, x, (size_t)n);
@@ -289,7 +290,7 @@ static int32_t moe_check(void *self, const davit_call *call, const davit_sink *s
         .name = text,                                                                     \
         .layouts = LAYOUTS,                                                               \
         .cpu = cpu_,                                                                      \
-        .attr_size = DAVIT_END(davit_moe_ffn_attr, reserved),                             \
+        .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),                             \
         .score = score_,                                                                  \
         .flags = DAVIT_ENTRY_INT8,                                                        \
         .check = moe_check,                                                               \

@@ -31,7 +31,7 @@ static void run_reference(const davit_call *call, uint32_t phase, uint64_t first
         .run = run_reference,                                                             \
     }
 
-SCALAR(embed_scalar, DAVIT_OP_EMBED, DAVIT_END(davit_embed_attr, reserved), DAVIT_REF_LAYOUTS);
+SCALAR(embed_scalar, DAVIT_OP_EMBED, DAVIT_END(davit_embed_attr, flags), DAVIT_REF_LAYOUTS);
 SCALAR(rmsnorm_scalar, DAVIT_OP_RMSNORM, DAVIT_END(davit_norm_attr, reserved), NULL);
 SCALAR(layernorm_scalar, DAVIT_OP_LAYERNORM, DAVIT_END(davit_norm_attr, reserved), NULL);
 SCALAR(add_scalar, DAVIT_OP_ADD, DAVIT_END(davit_scale_attr, reserved), NULL);

@@ -191,7 +191,7 @@ static void decoded_value_differs_in_a_bit(gconstpointer name)
 static void embedded_row_differs_in_a_bit(void)
 {
     for (int round = 0; round < 60; round++) {
-        davit_embed_attr attr = {.struct_size = DAVIT_END(davit_embed_attr, reserved)};
+        davit_embed_attr attr = {.struct_size = DAVIT_END(davit_embed_attr, flags)};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_EMBED, &attr);
         const uint64_t N = rig_between(rig, 1, 50), K = rig_between(rig, 1, 300), T = 5;
         davit_quant_codes what = codes_case_random(rig, K, false);
@@ -203,28 +203,35 @@ static void embedded_row_differs_in_a_bit(void)
         values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, N, K);
         rig_batch(rig, T, 0, N);
         y = rig_out(rig, T, K);
+        if (rig_between(rig, 0, 1)) { /* ids before and past the rows of this rank */
+            attr.flags = DAVIT_EMBED_PART;
+            attr.row_offset = (int64_t)rig_between(rig, 0, N) - (int64_t)N / 2;
+        }
         rig_run(rig, entry_of("embed codes"), (RigSplit){2, true, 2}, 1);
         for (uint64_t t = 0; t < T; t++)
             for (uint64_t k = 0; k < K; k++) {
-                const float v = values[(uint64_t)rig->batch.token[t] * K + k];
+                const int64_t row = rig->batch.token[t] + attr.row_offset;
+                const float v = row < 0 || (uint64_t)row >= N ? 0 : values[(uint64_t)row * K + k];
                 g_assert_cmpfloat(y[t * K + k], ==, attr.scale == 0.0f ? v : v * attr.scale);
             }
     }
 }
 
-/* y = sum_i w_i down(silu(gate x) * up x) in double. */
+/* y = sum_i w_i down(silu(gate x) * up x) in double, over the experts that the weights have. */
 static void expect_moe(const Rig *rig, const float *gate, const float *up, const float *down,
                        uint64_t D, uint64_t I, uint64_t k, uint64_t t, double *out)
 {
     const float *x = (const float *)rig->call.in[0].data + t * D;
     const int32_t *ids = (const int32_t *)rig->call.in[1].data + t * k;
     const float *w = (const float *)rig->call.in[2].data + t * k;
+    const uint64_t first = ((const davit_moe_ffn_attr *)rig->call.attr)->first_expert;
+    const uint64_t E = rig->call.weight[0]->n_experts;
     g_autofree double *hidden = g_new(double, I);
 
     memset(out, 0, D * sizeof *out);
     for (uint64_t i = 0; i < k; i++) {
-        const uint64_t e = (uint64_t)ids[i];
-        for (uint64_t r = 0; r < I; r++) {
+        const uint64_t e = (uint64_t)ids[i] - first;
+        for (uint64_t r = 0; e < E && r < I; r++) {
             double g = 0.0, u = 0.0;
             for (uint64_t d = 0; d < D; d++) {
                 g += (double)gate[(e * I + r) * D + d] * (double)x[d];
@@ -232,7 +239,7 @@ static void expect_moe(const Rig *rig, const float *gate, const float *up, const
             }
             hidden[r] = davit_ref_act(DAVIT_ACT_SILU, g) * u;
         }
-        for (uint64_t n = 0; n < D; n++)
+        for (uint64_t n = 0; e < E && n < D; n++)
             for (uint64_t r = 0; r < I; r++)
                 out[n] += (double)w[i] * (double)down[(e * D + n) * I + r] * hidden[r];
     }
@@ -256,7 +263,7 @@ static void experts_differ_from_values(gconstpointer name)
     const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
 
     for (int round = 0; rig_can_run(entry) && round < 20; round++) {
-        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved),
+        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, flags),
                                    .kind = DAVIT_ACT_SILU};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
         const davit_pack *pack = codes_case_pack(iface);
@@ -269,6 +276,7 @@ static void experts_differ_from_values(gconstpointer name)
         const float *gate, *up, *down, *y;
         g_autofree double *want = g_new(double, D);
         g_autofree float *all = NULL;
+        uint64_t n_own = E;
         int32_t *ids;
 
         attr.n_experts = E;
@@ -282,9 +290,14 @@ static void experts_differ_from_values(gconstpointer name)
         for (uint64_t i = 0; i < T * k; i++)
             ids[i] = (int32_t)((i / k + i % k) % E);
         rig_in(rig, T, k, 1.0f);
-        gate = codes_case_weight(rig, 0, pack, &a, E, I, D);
-        up = codes_case_weight(rig, 1, pack, &a, E, I, D);
-        down = codes_case_weight(rig, 2, pack, &b, E, D, I);
+        if (rig_between(rig, 0, 1)) { /* the experts of one rank */
+            attr.flags = DAVIT_MOE_PART;
+            attr.first_expert = rig_between(rig, 0, E - 1);
+            n_own = rig_between(rig, 1, E - attr.first_expert);
+        }
+        gate = codes_case_weight(rig, 0, pack, &a, n_own, I, D);
+        up = codes_case_weight(rig, 1, pack, &a, n_own, I, D);
+        down = codes_case_weight(rig, 2, pack, &b, n_own, D, I);
         y = rig_out(rig, T, D);
         rig_run(rig, entry, (RigSplit){0}, 1);
         for (uint64_t t = 0; t < T; t++) {

@@ -99,15 +99,16 @@ static void check_ffn(Rig *rig, const davit_kernel_entry *entry, const float *ex
 static void test_ffn(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved)};
+        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, flags)};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
         const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 12));
         const uint64_t unit = layout->block_elems == 1 ? 7 : layout->block_elems;
         const uint64_t T = rig_between(rig, 1, 30), K = unit * rig_between(rig, 1, 2);
         const uint64_t I = unit * rig_between(rig, 1, 2), N = rig_between(rig, 16, 40);
         g_autofree float *expected = NULL;
+        uint64_t E;
 
-        attr.n_experts = rig_between(rig, 1, 9);
+        attr.n_experts = E = rig_between(rig, 1, 9);
         attr.top_k = rig_between(rig, 1, MIN(attr.n_experts, 4));
         attr.kind = (uint32_t)rig_between(rig, 0, DAVIT_ACT_OAI_CLAMP);
         attr.limit = 7.0f;
@@ -119,9 +120,14 @@ static void test_ffn(void)
         rig_in(rig, T, attr.top_k, 1.0f);
         fill_ids(rig, attr.n_experts, attr.top_k, T);
         rig_in(rig, T, attr.top_k, 1.0f);
-        rig_matrix(rig, 0, layout->name, attr.n_experts, I, K);
-        rig_matrix(rig, 1, layout->name, attr.n_experts, I, K);
-        rig_matrix(rig, 2, layout->name, attr.n_experts, N, I);
+        if (rig_between(rig, 0, 1)) { /* the experts of one rank */
+            attr.flags = DAVIT_MOE_PART;
+            attr.first_expert = rig_between(rig, 0, E - 1);
+            E = rig_between(rig, 1, E - attr.first_expert);
+        }
+        rig_matrix(rig, 0, layout->name, E, I, K);
+        rig_matrix(rig, 1, layout->name, E, I, K);
+        rig_matrix(rig, 2, layout->name, E, N, I);
         rig_out(rig, T, N);
         rig_run_reference(rig);
         expected = rig_save(rig, 0);

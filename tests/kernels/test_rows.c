@@ -218,8 +218,12 @@ static void fill_embed(Rig *rig, void *attr)
     /* one column would make it a vector, whose layout nobody asks for */
     const uint64_t K = layout->block_elems * rig_between(rig, 1, 3) + (layout->block_elems == 1);
 
-    a->struct_size = DAVIT_END(davit_embed_attr, reserved);
+    a->struct_size = DAVIT_END(davit_embed_attr, flags);
     a->row_offset = (int64_t)rig_between(rig, 0, 2);
+    if (rig_between(rig, 0, 1)) { /* ids before and past the rows of this rank */
+        a->flags = DAVIT_EMBED_PART;
+        a->row_offset = (int64_t)rig_between(rig, 0, 30) - 15;
+    }
     a->scale = rig_between(rig, 0, 1) ? 0.0f : 16.0f;
     rig_batch(rig, rows, 0, 30);
     rig_out(rig, rows, K);

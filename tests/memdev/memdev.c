@@ -231,7 +231,7 @@ static void run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t
         .run = run,                                                                       \
     }
 
-ENTRY(embed, DAVIT_OP_EMBED, DAVIT_REF_LAYOUTS, DAVIT_END(davit_embed_attr, reserved));
+ENTRY(embed, DAVIT_OP_EMBED, DAVIT_REF_LAYOUTS, DAVIT_END(davit_embed_attr, flags));
 ENTRY(linear, DAVIT_OP_LINEAR, DAVIT_REF_LAYOUTS, DAVIT_END(davit_linear_attr, flags));
 ENTRY(rmsnorm, DAVIT_OP_RMSNORM, NULL, DAVIT_END(davit_norm_attr, reserved));
 ENTRY(layernorm, DAVIT_OP_LAYERNORM, NULL, DAVIT_END(davit_norm_attr, reserved));
@@ -245,7 +245,7 @@ ENTRY(rope, DAVIT_OP_ROPE, NULL, DAVIT_END(davit_rope_attr, reserved));
 ENTRY(kv_append, DAVIT_OP_KV_APPEND, NULL, DAVIT_END(davit_none_attr, struct_size));
 ENTRY(attn, DAVIT_OP_ATTN, NULL, DAVIT_END(davit_attn_attr, softcap));
 ENTRY(moe_route, DAVIT_OP_MOE_ROUTE, NULL, DAVIT_END(davit_moe_route_attr, renorm_eps));
-ENTRY(moe_ffn, DAVIT_OP_MOE_FFN, DAVIT_REF_LAYOUTS, DAVIT_END(davit_moe_ffn_attr, reserved));
+ENTRY(moe_ffn, DAVIT_OP_MOE_FFN, DAVIT_REF_LAYOUTS, DAVIT_END(davit_moe_ffn_attr, flags));
 ENTRY(gather_rows, DAVIT_OP_GATHER_ROWS, NULL, 0);
 
 static const davit_kernel_entry *const entries[] = {

@@ -19,13 +19,16 @@
 extern "C" {
 #endif
 
-/* embed/1: out y[T,D]; weights W[V,D]. y[t] = scale * W[token[t] + row_offset]. */
+/* embed/1: out y[T,D]; weights W[V,D]. y[t] = scale * W[token[t] + row_offset]. With PART
+ * other ranks hold other rows: where token[t] + row_offset is no row of W, y[t] is zero. */
 #define DAVIT_OP_EMBED "embed/1"
+#define DAVIT_EMBED_PART 1u
 typedef struct davit_embed_attr {
     uint64_t struct_size;
-    int64_t row_offset; /* rows, added to the token's id; the sum is in [0, V) */
+    int64_t row_offset; /* rows, added to the id; the sum is in [0, V) but with PART */
     float scale;        /* 0 = 1 */
     uint32_t reserved;
+    uint64_t flags;     /* DAVIT_EMBED_ */
 } davit_embed_attr;
 
 /* linear/1: in x[T,K]; weights W[N,K], bias?[N] f32; out y[T,N].
@@ -172,8 +175,11 @@ typedef struct davit_moe_route_attr {
 } davit_moe_route_attr;
 
 /* moe_ffn/1: in x[T,K], ids[T,k] i32, w[T,k]; weights gate[E,I,K], up[E,I,K], down[E,N,I];
- * out y[T,N]: y = sum_k w_k * down_e(f(gate_e x) * up_e x), k ascending. */
+ * out y[T,N]: y = sum_k w_k * down_e(f(gate_e x) * up_e x), k ascending. With PART the
+ * weights are those of experts [first_expert, first_expert + E) of n_experts; choices outside
+ * add nothing. */
 #define DAVIT_OP_MOE_FFN "moe_ffn/1"
+#define DAVIT_MOE_PART 1u
 typedef struct davit_moe_ffn_attr {
     uint64_t struct_size;
     uint64_t n_experts; /* E */
@@ -182,6 +188,8 @@ typedef struct davit_moe_ffn_attr {
     float limit;   /* OAI_CLAMP */
     float alpha;   /* OAI_CLAMP */
     uint32_t reserved;
+    uint64_t first_expert; /* PART: the model's number of the weights' first expert */
+    uint64_t flags;        /* DAVIT_MOE_ */
 } davit_moe_ffn_attr;
 
 /* gather_rows/1: in x[T,D]; out y[R,D]: y[r] = x[logit_row[r]]. No attributes. */

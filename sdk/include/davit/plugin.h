@@ -41,7 +41,7 @@ extern "C" {
 #define DAVIT_KIND_ARCH      "arch", 0, 1
 #define DAVIT_KIND_QUANT     "quant", 0, 3
 #define DAVIT_KIND_KERNELS   "kernels", 0, 2
-#define DAVIT_KIND_COMM      "comm", 0, 1
+#define DAVIT_KIND_COMM      "comm", 0, 2
 
 typedef struct davit_host davit_host;
 typedef struct davit_probe_in davit_probe_in;

@@ -153,6 +153,7 @@ extern "C" {
     X(605, MEMORY_SHORT, "memory-short", "the plan needs more memory than there is")      \
     X(606, CANCELLED, "cancelled", "the caller cancelled")                                \
     X(607, NOT_FOUND, "not-found", "no such file, directory, tensor or id")               \
+    X(608, RANK_LOST, "rank-lost", "another rank of the model is gone or did not come")   \
     X(701, ASSUMED, "assumed", "a value that the file omits was taken from a default")    \
     X(702, IGNORED_BY_RULE, "ignored-by-rule", "tensor skipped by a named rule")          \
     X(703, STRAY_TENSOR, "stray-tensor", "tensor lies in a shard but not in the index")   \

@@ -245,13 +245,17 @@ static void check_moe_ffn(checker *c)
     const davit_moe_ffn_attr *a = c->call->attr;
     const davit_weight *gate = c->call->weight[0];
     const uint64_t n_hidden = gate ? gate->n_rows : 0;
+    const uint64_t n_own = a->flags & DAVIT_MOE_PART && gate ? gate->n_experts : a->n_experts;
 
     want_range(c, "top_k", a->top_k, a->n_experts);
     want(c, "width of ids", a->top_k, in_width(c, 1));
     want(c, "width of the weights", a->top_k, in_width(c, 2));
-    want_matrix(c, 0, a->n_experts, n_hidden, in_width(c, 0));
-    want_matrix(c, 1, a->n_experts, n_hidden, in_width(c, 0));
-    want_matrix(c, 2, a->n_experts, out_width(c, 0), n_hidden);
+    want_matrix(c, 0, n_own, n_hidden, in_width(c, 0));
+    want_matrix(c, 1, n_own, n_hidden, in_width(c, 0));
+    want_matrix(c, 2, n_own, out_width(c, 0), n_hidden);
+    if (a->flags & DAVIT_MOE_PART && (a->first_expert > a->n_experts ||
+                                      n_own > a->n_experts - a->first_expert))
+        fail(c, "first expert of a part", a->n_experts - n_own, a->first_expert);
     if (a->kind > DAVIT_ACT_OAI_CLAMP)
         fail(c, "activation", DAVIT_ACT_OAI_CLAMP, a->kind);
 }

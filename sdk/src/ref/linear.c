@@ -47,6 +47,10 @@ void ref_embed(const davit_call *call, uint64_t first, uint64_t count, void *wor
     for (uint64_t t = first; t < first + count; t++) {
         float *y = ref_out(call, 0, t);
         const int64_t row = call->batch->token[t] + a->row_offset;
+        if ((a->flags & DAVIT_EMBED_PART) && (row < 0 || (uint64_t)row >= w->n_rows)) {
+            memset(y, 0, w->n_cols * sizeof *y);
+            continue;
+        }
         davit_ref_weight_decode(w, layout, 0, (uint64_t)row, y);
         for (uint64_t d = 0; d < w->n_cols; d++)
             y[d] *= scale;

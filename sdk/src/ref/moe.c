@@ -101,6 +101,12 @@ static void expert_hidden(const davit_call *call, uint64_t e, const float *x, fl
     }
 }
 
+/* Which of the weight's experts @id is; those of other ranks are outside [0, E). */
+static uint64_t own_expert(const davit_moe_ffn_attr *a, int32_t id)
+{
+    return a->flags & DAVIT_MOE_PART ? (uint64_t)id - a->first_expert : (uint64_t)id;
+}
+
 /* @work: one row of hidden values of each chosen expert, [k, I]. */
 void ref_moe_ffn(const davit_call *call, uint64_t first, uint64_t count, void *work)
 {
@@ -116,11 +122,18 @@ void ref_moe_ffn(const davit_call *call, uint64_t first, uint64_t count, void *w
         float *y = ref_out(call, 0, t);
 
         for (uint64_t i = 0; i < a->top_k; i++)
-            expert_hidden(call, (uint64_t)ids[i], ref_in(call, 0, t), hidden + i * n_hidden);
+            if (own_expert(a, ids[i]) < down->n_experts)
+                expert_hidden(call, own_expert(a, ids[i]), ref_in(call, 0, t),
+                              hidden + i * n_hidden);
         for (uint64_t n = 0; n < down->n_rows; n++) {
             double sum = 0.0;
             for (uint64_t i = 0; i < a->top_k; i++) {
-                const uint8_t *row = davit_ref_weight_row(down, layout, (uint64_t)ids[i], n);
+                const uint64_t e = own_expert(a, ids[i]);
+                const uint8_t *row;
+
+                if (e >= down->n_experts)
+                    continue;
+                row = davit_ref_weight_row(down, layout, e, n);
                 sum += (double)w[i] *
                        ref_dot_row(layout, row, hidden + i * n_hidden, n_hidden);
             }

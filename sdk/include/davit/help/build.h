@@ -23,7 +23,7 @@ extern "C" {
 /* Rows of table @w [V, D] for the step's tokens. @scale 0 = 1. Returns [T, D]. */
 static inline int32_t davit_embed(const davit_graph *g, int32_t w, float scale)
 {
-    const davit_embed_attr attr = {DAVIT_END(davit_embed_attr, reserved), 0, scale, 0};
+    const davit_embed_attr attr = {DAVIT_END(davit_embed_attr, flags), 0, scale, 0, 0};
     davit_op_rec r = davit_rec(DAVIT_OP_EMBED, &attr);
 
     davit_rec_weight(&r, w);
