@@ -11,6 +11,7 @@
 typedef struct Axis {
     enum { KEEP, ROWS, COLUMNS, VOCAB, EXPERTS } kind;
     uint64_t unit;
+    bool heads; /* a unit was named: it means something, and several ranks may hold the same */
 } Axis;
 
 static int32_t read_axis(DavitDraft *draft, const DavitSlot *slot, Axis *out)
@@ -30,6 +31,7 @@ static int32_t read_axis(DavitDraft *draft, const DavitSlot *slot, Axis *out)
             return DAVIT_E_UNSUPPORTED;
         out->kind = k;
         out->unit = unit > 0 ? (uint64_t)unit : 1;
+        out->heads = colon != NULL;
         return DAVIT_OK;
     }
     return davit_arch_fault(slot->id, text, "the slot table names no known axis",
@@ -233,21 +235,19 @@ static void cut_experts(DavitSlot *slot, uint64_t first, uint64_t n)
     slot->shape[0] = n;
 }
 
-/* Keys and values may have fewer heads than there are ranks. */
-static bool may_share_heads(const DavitSlot *slot)
-{
-    return g_str_has_prefix(slot->id, "attn.k") || g_str_has_prefix(slot->id, "attn.v");
-}
-
 static void cut_slot(DavitDraft *draft, GHashTable *told, DavitSlot *slot)
 {
     const unsigned tp = draft->options->tp, rank = draft->options->rank;
-    const bool shared = may_share_heads(slot);
     Axis axis = {0};
     uint64_t all, first, n;
+    bool shared;
 
     if (read_axis(draft, slot, &axis) || axis.kind == KEEP)
         return;
+    /* Heads of keys and values may be fewer than the ranks. Which slots those are is not told by
+     * names: queries cannot be shared because the matrix that takes the heads' output is cut by
+     * columns, and what the forward does with the rest is followed by ranks.c. */
+    shared = axis.kind == ROWS && axis.heads;
     if (axis.kind == VOCAB) {
         cut_vocabulary(draft, told, slot);
         return;
@@ -255,10 +255,9 @@ static void cut_slot(DavitDraft *draft, GHashTable *told, DavitSlot *slot)
     all = axis.kind == EXPERTS  ? slot->n_experts
           : axis.kind == COLUMNS ? slot->n_cols / axis.unit
                                  : slot->n_rows / axis.unit;
-    if (!share(all, tp, rank, axis.kind == ROWS && shared, &first, &n)) {
+    if (!share(all, tp, rank, shared, &first, &n)) {
         refuse(draft, told, slot, all,
-               axis.kind == EXPERTS ? "experts" : axis.unit > 1 ? "heads" : "rows",
-               axis.kind == ROWS && shared);
+               axis.kind == EXPERTS ? "experts" : axis.unit > 1 ? "heads" : "rows", shared);
         return;
     }
     if (axis.kind == EXPERTS)
