@@ -75,15 +75,17 @@ static bool reserve(const DavitUnigram *u, DavitUnigramScratch *s, size_t len)
 }
 
 /* A way to byte @end with @sum that ends with @id: kept if it is the first or better.
- * True if it was kept. sentencepiece compares before it rounds. */
+ * True if it was kept. sentencepiece adds and compares in single precision. */
 static inline bool offer(const DavitUnigram *u, DavitUnigramScratch *s, size_t end,
                          double sum, int32_t id)
 {
     double *best = &s->sums[end & (s->n_sums - 1)];
 
+    if (u->sentencepiece)
+        sum = (double)(float)sum;
     if (s->ids[end] != UNSET && !(sum > *best))
         return false;
-    *best = u->sentencepiece ? (double)(float)sum : sum;
+    *best = sum;
     s->ids[end] = id;
     return true;
 }
@@ -115,11 +117,7 @@ static int32_t forward(const DavitUnigram *u, DavitUnigramScratch *s, const char
         }
         s->steps += end - at + 1;
         if (!single) {
-            const double sum = u->unk_score + here;
-
-            if (offer(u, s, at + n_char, u->sentencepiece ? (double)(float)sum : sum,
-                      UNKNOWN) &&
-                u->unk < 0)
+            if (offer(u, s, at + n_char, u->unk_score + here, UNKNOWN) && u->unk < 0)
                 return DAVIT_E_CORRUPT;
         }
     }
