@@ -112,7 +112,8 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .access = davit_call_choice(call, "access", davit_access_names),
         .window_bytes = window_bytes,
         .memory_bytes = davit_call_memory(call),
-        .n_io_threads = (uint32_t)davit_call_count(call, "io-threads")};
+        .n_io_threads = (uint32_t)davit_call_count(call, "io-threads"),
+        .quant_allow = davit_call_quant_allow(call)};
     davit_records *records = NULL;
     *out_ranks = davit_ranks_new(call, &params);
     const int status = davit_model_load(&params, out_model, &records);

@@ -89,6 +89,7 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
         .window_bytes = window,
         .n_lanes = (unsigned)davit_call_count(call, "io-threads"),
         .memory_bytes = davit_call_memory(call),
+        .quant_allow = davit_call_quant_allow(call),
         .keep_refused = true};
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <davit/quant.h>
+
 const char *const davit_dtype_names[] = {"stored", "f32", "f16", "bf16", NULL};
 const char *const davit_access_names[] = {"auto", "borrow", "direct", "stream", NULL};
 const char *const davit_layout_names[] = {"auto", "stored", "packed", NULL};
@@ -53,6 +55,24 @@ uint64_t davit_call_memory(const DavitCall *call)
     if (text && g_str_has_prefix(text, "cpu="))
         davit_parse_bytes(text + 4, &n);
     return n;
+}
+
+uint32_t davit_call_quant_allow(const DavitCall *call)
+{
+    static const struct {
+        const char *flag, *value;
+        uint32_t bit;
+    } bits[] = {{"scale-dtype", "any", DAVIT_QUANT_ALLOW_SCALE_DTYPE},
+                {"gptq-zeros", "v1", DAVIT_QUANT_ALLOW_ZEROS_V1},
+                {"gptq-zeros", "v2", DAVIT_QUANT_ALLOW_ZEROS_V2},
+                {"scale-grid", "padded", DAVIT_QUANT_ALLOW_PADDED_GRID}};
+    uint32_t allow = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(bits); i++) {
+        const char *value = davit_call_text(call, bits[i].flag);
+        if (value && strcmp(value, bits[i].value) == 0)
+            allow |= bits[i].bit;
+    }
+    return allow;
 }
 
 int davit_call_check_loading(DavitCall *call)

@@ -33,7 +33,15 @@
      "threads that read and convert while loading, 0 = by the machine", NULL, "0",       \
      false},                                                                             \
     {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE",                                           \
-     "budget for weights; beyond it layers stay on disk", NULL, NULL, false}
+     "budget for weights; beyond it layers stay on disk", NULL, NULL, false},            \
+    {"scale-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE",                                        \
+     "dtype of one-number scales: as the layouts demand, or BF16 and F16 too", "f32|any", \
+     "f32", false},                                                                      \
+    {"gptq-zeros", 0, DAVIT_FLAG_CHOICE, "KIND",                                         \
+     "how GPTQ stores zeros, whatever the files state", "stated|v1|v2", "stated", false}, \
+    {"scale-grid", 0, DAVIT_FLAG_CHOICE, "HOW",                                          \
+     "grid of FP8 block scales: as the shape demands, or larger", "exact|padded",        \
+     "exact", false}
 /* clang-format on */
 
 /* "64MiB" "8GiB" "1.5GB" "4096": bytes. Strict: the whole text, no sign, no overflow. */
@@ -43,6 +51,8 @@ bool davit_parse_bytes(const char *text, uint64_t *out);
 uint64_t davit_call_memory(const DavitCall *call);
 /* Contradictions and sizes of the flags above. 0, or an exit code with a record. */
 int davit_call_check_loading(DavitCall *call);
+/* DAVIT_QUANT_ALLOW_ bits of --scale-dtype, --gptq-zeros and --scale-grid. */
+uint32_t davit_call_quant_allow(const DavitCall *call);
 /* Index of a CHOICE flag's value in @names (NULL-terminated), 0 if it is none of them. */
 uint32_t davit_call_choice(const DavitCall *call, const char *flag,
                            const char *const *names);

@@ -101,7 +101,7 @@ typedef struct davit_model_params {
     uint64_t memory_bytes;         /* budget of the host for weights, 0 = none: beyond it layers
                                     * stay on disk */
     uint32_t allow_draft;          /* 1: take components of draft kinds */
-    uint32_t reserved2;
+    uint32_t quant_allow;          /* DAVIT_QUANT_ALLOW_ bits of davit/quant.h */
     /* Tensor parallel: @tp processes (0 and 1 = one) each load a part, and this is @rank. They
      * meet at @comm, "TRANSPORT:PLACE" ("shm:NAME"). Rank 0 may leave @comm NULL: a new place is
      * made for this process and its children, and start_ranks is told of it once, to start the

@@ -153,6 +153,7 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .window_bytes = p->window_bytes,
                                    .n_lanes = p->n_io_threads,
                                    .memory_bytes = p->memory_bytes,
+                                   .quant_allow = p->quant_allow,
                                    .tp = p->tp,
                                    .rank = p->rank};
     if (!status)

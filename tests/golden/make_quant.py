@@ -249,6 +249,15 @@ def modelopt_int4(group=32):
     return make
 
 
+def with_column_scale(quantise):
+    """ModelOpt's pre_quant_scale: a factor of the activations."""
+    def make(rng, n, k):
+        parts, values = quantise(rng, n, k)
+        raw, p = bf16(rng.uniform(0.5, 2, k))
+        return {**parts, "pre_quant_scale": ("BF16", raw)}, values * p
+    return make
+
+
 # ---- configurations ----
 
 def ct_config(fmt, bits, kind, strategy, group=None, symmetric=True, version="0.17.1", **more):
@@ -329,6 +338,8 @@ VARIANTS = {
                  ct_config("mxfp4-pack-quantized", 4, "float", "group", 32)),
     "modelopt_nvfp4": (nvfp4(False), modelopt_config("NVFP4", 16)),
     "modelopt_int4": (modelopt_int4(), modelopt_config("W4A16_AWQ", 32)),
+    "modelopt_nvfp4_awq": (with_column_scale(nvfp4(False)), modelopt_config("NVFP4_AWQ", 16)),
+    "modelopt_int4_awq": (with_column_scale(modelopt_int4()), modelopt_config("W4A16_AWQ", 32)),
     "modelopt_w8a16": (int8(dtype="F32", shape=lambda n: (n,)), modelopt_config("W8A16")),
     "deepseek_fp4": (mxfp4("weight", "scale", "I8", "F8_E8M0"), fp8_config([128, 128])),
     "bnb_nf4": (qb.bnb4(), qb.bnb_config("nf4")),

@@ -196,8 +196,14 @@ static float gemv_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 static davit_q_view view_of(const davit_quant_desc *d)
 {
     if (d->params[GEMV])
-        return (davit_q_view){gemv_codes, gemv_scale, gemv_zero, NULL, NULL, d->params[GROUP]};
-    return (davit_q_view){gemm_codes, gemm_scale, gemm_zero, NULL, NULL, d->params[GROUP]};
+        return (davit_q_view){.codes = gemv_codes,
+                              .scale = gemv_scale,
+                              .zero = gemv_zero,
+                              .group = d->params[GROUP]};
+    return (davit_q_view){.codes = gemm_codes,
+                          .scale = gemm_scale,
+                          .zero = gemm_zero,
+                          .group = d->params[GROUP]};
 }
 
 static int32_t awq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)

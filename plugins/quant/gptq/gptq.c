@@ -376,7 +376,7 @@ static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sin
                          .found = found,
                          .message = "the stored zeros contradict checkpoint_format or sym",
                          .hint = "the file is probably labelled with the other version: "
-                                 "correct checkpoint_format"});
+                                 "correct checkpoint_format, or run with --gptq-zeros"});
 }
 
 static int32_t gptq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)

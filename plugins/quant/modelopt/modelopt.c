@@ -7,7 +7,7 @@
 
 #define SCALES "f32/1|bf16/1|f16/1"
 
-enum { GROUP, SCALE_TYPE, N_GROUPS }; /* params */
+enum { GROUP, SCALE_TYPE, N_GROUPS, COLUMN_TYPE }; /* params */
 
 static int32_t modelopt_claim(void *self, const davit_quant_module *signature,
                               davit_verdict *out, const davit_sink *sink)
@@ -20,22 +20,19 @@ static int32_t modelopt_claim(void *self, const davit_quant_module *signature,
     return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
 }
 
-/* Factors that change activations, or the weights besides their scale. */
-static void refuse_factors(davit_q_check *c)
+/* W4A8's second scale: whether weights are rounded to FP8 with it is nowhere written down. */
+static void refuse_w4a8(davit_q_check *c)
 {
-    static const char *const suffixes[] = {"pre_quant_scale", "weight_scale_2", NULL};
-
-    for (size_t i = 0; suffixes[i]; i++)
-        if (davit_q_find(c, suffixes[i]))
-            davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
-                         "weight and weight_scale", suffixes[i],
-                         "a factor of this ModelOpt format is not applied here");
+    if (davit_q_find(c, "weight_scale_2"))
+        davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
+                     "weight and weight_scale", "weight_scale_2",
+                     "a factor of this ModelOpt format is not applied here");
 }
 
 static int32_t modelopt_check(void *self, const davit_quant_module *module,
                               davit_quant_desc *out, const davit_sink *sink)
 {
-    const davit_tensor_info *w, *s;
+    const davit_tensor_info *w, *s, *column_scale;
     davit_q_check c;
     (void)self;
 
@@ -44,7 +41,7 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
     w = davit_q_need(&c, "weight", "u8/1");
     s = davit_q_need(&c, "weight_scale", SCALES);
     davit_q_activations(&c);
-    refuse_factors(&c);
+    refuse_w4a8(&c);
     if (!w || !s || w->rank != 2 || s->rank != 2 || !davit_q_product(w, 0, 2) ||
         w->shape[0] > UINT64_MAX / 4)
         return w && s && !c.status ? DAVIT_QUANT_OTHER : davit_q_end(&c);
@@ -73,6 +70,10 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
         out->col_unit = out->params[GROUP];
         davit_q_part(&c, "weight", w, 0);
         davit_q_part(&c, "scale", s, n * davit_q_scale_bytes(type));
+        if (davit_q_column_scale(&c, &column_scale)) {
+            out->params[COLUMN_TYPE] = (uint64_t)davit_q_scale_type(column_scale->dtype) + 1;
+            davit_q_part(&c, "column_scale", column_scale, 0);
+        }
         out->codes = (davit_quant_codes){.group = n > 1 ? out->params[GROUP] : 0,
                                          .bits = 4,
                                          .scale_type = type,
@@ -99,9 +100,17 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
                          row * t->desc->params[N_GROUPS] + group);
 }
 
+static float column(const davit_quant_tile *t, uint64_t col)
+{
+    return davit_q_scale(t->parts[2].ptr, (uint32_t)t->desc->params[COLUMN_TYPE] - 1, col);
+}
+
 static davit_q_view view_of(const davit_quant_desc *d)
 {
-    return (davit_q_view){.codes = codes, .scale = scale, .group = d->params[GROUP]};
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .group = d->params[GROUP],
+                          .column = d->params[COLUMN_TYPE] ? column : NULL};
 }
 
 static int32_t modelopt_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)

@@ -10,7 +10,7 @@
 
 #define GROUP 16
 
-enum { DIVIDES, GLOBALS }; /* params; GLOBALS: one per expert */
+enum { DIVIDES, GLOBALS, COLUMN_TYPE }; /* params; GLOBALS: one per expert */
 
 static int is_ct(const davit_quant_module *m)
 {
@@ -85,7 +85,7 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
                            const davit_sink *sink)
 {
     const int ct = is_ct(module);
-    const davit_tensor_info *w, *s, *g = NULL;
+    const davit_tensor_info *w, *s, *factors, *g = NULL;
     davit_q_check c;
     (void)self;
 
@@ -94,10 +94,6 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
     w = davit_q_need(&c, ct ? "weight_packed" : "weight", "u8/1|f4/1");
     s = davit_q_need(&c, "weight_scale", "f8_e4m3/1");
     davit_q_activations(&c);
-    if (davit_q_find(&c, "pre_quant_scale"))
-        davit_q_fail(&c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
-                     "weights without pre_quant_scale", "pre_quant_scale",
-                     "a factor of the activations is not applied here");
     if (!w || !s || !read_shape(&c, w, s)) {
         davit_q_need(&c, ct ? "weight_global_scale" : "weight_scale_2", NULL);
         return davit_q_end(&c);
@@ -110,6 +106,10 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
         davit_q_part(&c, "weight", w, row);
         davit_q_part(&c, "scale", s, scales);
         davit_q_part(&c, "global_scale", g, 0);
+        if (davit_q_column_scale(&c, &factors)) {
+            out->params[COLUMN_TYPE] = (uint64_t)davit_q_scale_type(factors->dtype) + 1;
+            davit_q_part(&c, "column_scale", factors, 0);
+        }
         out->codes = (davit_quant_codes){.group = GROUP,
                                          .bits = 4,
                                          .kind = DAVIT_CODE_E2M1,
@@ -145,18 +145,33 @@ static float factor(const davit_quant_tile *t, uint32_t *out_divide)
     return davit_q_scale(t->parts[2].ptr, type, t->desc->params[GLOBALS] ? t->expert : 0);
 }
 
-static const davit_q_view view = {
-    .codes = codes, .scale = scale, .factor = factor, .group = GROUP};
+static float column(const davit_quant_tile *t, uint64_t col)
+{
+    return davit_q_scale(t->parts[3].ptr, (uint32_t)t->desc->params[COLUMN_TYPE] - 1, col);
+}
+
+static davit_q_view view_of(const davit_quant_desc *d)
+{
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .factor = factor,
+                          .group = GROUP,
+                          .column = d->params[COLUMN_TYPE] ? column : NULL};
+}
 
 static int32_t nvfp4_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
+    const davit_q_view view = view_of(tile->desc);
     (void)self;
+
     return davit_q_verify(&view, tile, sink);
 }
 
 static void nvfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
 {
+    const davit_q_view view = view_of(tile->desc);
     (void)self;
+
     davit_q_decode(&view, tile, out);
 }
 

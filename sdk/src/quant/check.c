@@ -217,6 +217,28 @@ void davit_q_activations(davit_q_check *c)
     }
 }
 
+int davit_q_column_scale(davit_q_check *c, const davit_tensor_info **out)
+{
+    static const char suffix[] = "pre_quant_scale";
+    const uint64_t n = c->desc->n_cols;
+    const davit_tensor_info *t = davit_q_find(c, suffix);
+    uint64_t n_bytes = 0;
+    const uint8_t *p;
+
+    *out = NULL;
+    if (!t || !davit_q_need(c, suffix, "f32/1|bf16/1|f16/1") || !davit_q_shape(c, t, 1, &n))
+        return 0;
+    p = davit_q_peek(c, suffix, &n_bytes);
+    for (uint64_t i = 0; p && i < n; i++)
+        if (!isfinite(davit_q_scale(p, (uint32_t)davit_q_scale_type(t->dtype), i)))
+            return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_SCALE_VALUE, t->name,
+                                "finite factors", "NaN or infinity",
+                                "a factor of the activations cannot be this");
+    *out = t;
+    c->desc->forms = DAVIT_FORM_F32;
+    return 1;
+}
+
 uint64_t davit_q_product(const davit_tensor_info *t, uint32_t first, uint32_t last)
 {
     uint64_t n = 1;

@@ -60,6 +60,8 @@ static void decode_row(const davit_q_view *view, const davit_quant_tile *tile, u
                 zero = zero_at(view, tile, row, g);
             }
             out[at + i] = value_of(&tile->desc->codes, codes[i], scale, zero);
+            if (view->column)
+                out[at + i] *= view->column(tile, tile->col + at + i);
         }
     }
 }

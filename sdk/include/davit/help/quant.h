@@ -66,6 +66,9 @@ int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t);
 /* Scales of activations and of the KV cache: one number each, finite, above 0. They change
  * no weight, and are accounted for. */
 void davit_q_activations(davit_q_check *c);
+/* ModelOpt's pre_quant_scale [n_cols], factors of the activations and so of the weight's columns:
+ * 1 if there is one, whose values are finite; its part is to be appended, and the only form is F32. */
+int davit_q_column_scale(davit_q_check *c, const davit_tensor_info **out);
 /* Append a part to the description. @row_bytes as in quant.h: 0 = its rows do not lie one after
  * another. */
 void davit_q_part(davit_q_check *c, const char *role, const davit_tensor_info *t,
@@ -97,6 +100,8 @@ typedef struct davit_q_view {
     /* NULL = scales are final; else they are E4M3, times (or through) this */
     float (*factor)(const davit_quant_tile *tile, uint32_t *out_divide);
     uint64_t group; /* columns per scale, > 0 */
+    /* NULL = none; else each value is multiplied with its column's factor at the end: F32 only */
+    float (*column)(const davit_quant_tile *tile, uint64_t col);
 } davit_q_view;
 
 /* Both forms of a tile; desc.codes says what codes are. */
