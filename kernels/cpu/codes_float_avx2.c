@@ -15,14 +15,6 @@
 #define PARTS  4  /* vectors of values of a word, and of sums of one token: see word_values */
 #define HALF   16 /* columns; groups are multiples of it, or the whole row */
 
-/* Steps that are compiled for each kind of code; once for all where sanitizers' checks would make
- * that take minutes. */
-#if defined(TILE_SANITIZED)
-#define STEP static __attribute__((noinline))
-#else
-#define STEP TILE_INLINE
-#endif
-
 /* How codes become values; a constant where it is used. */
 enum { BY_BF16, BY_F32, BY_E4M3, BY_E5M2 };
 /* Scales that change every 16 or 32 columns have code of their own, a constant likewise. */
@@ -118,7 +110,7 @@ TILE_INLINE void from_halves(int how, __m256i u, __m256 v[PARTS])
 
 /* Codes of four columns of eight rows as values without scale. v[0], v[1]: columns 0 and 1 side
  * by side for each of four rows; v[2], v[3]: columns 2 and 3. Which rows: spread. */
-STEP void word_values(int how, __m256i u, const tables *of, __m256 v[PARTS])
+TILE_STEP void word_values(int how, __m256i u, const tables *of, __m256 v[PARTS])
 {
     if (how == BY_BF16)
         from_bf16(u, of, v);
@@ -165,7 +157,7 @@ TILE_INLINE scales scales_of(int type, const cpu_codes *c, const uint8_t *block)
 }
 
 /* Scales of group @g as spread orders them. */
-STEP void group_scales(int how, int type, const cpu_codes *c, const uint8_t *block,
+TILE_STEP void group_scales(int how, int type, const cpu_codes *c, const uint8_t *block,
                               const scales *s, uint64_t g, __m256 out[2])
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(s->at + g * CPU_GROUP));
@@ -223,7 +215,7 @@ typedef struct walk {
 } walk;
 
 /* HALF columns from word @w0 (0 or 4) on. */
-STEP void half_block(walk *at, int w0, __m256 scale[2], __m256 acc[PARTS])
+TILE_STEP void half_block(walk *at, int w0, __m256 scale[2], __m256 acc[PARTS])
 {
     const uint8_t *codes = at->codes;
 
@@ -253,7 +245,7 @@ STEP void half_block(walk *at, int w0, __m256 scale[2], __m256 acc[PARTS])
 }
 
 /* The last @n columns, fewer than 32; inputs with zeros behind. */
-STEP void rest(walk *at, uint64_t n, __m256 scale[2], __m256 acc[PARTS])
+TILE_STEP void rest(walk *at, uint64_t n, __m256 scale[2], __m256 acc[PARTS])
 {
     float x[CPU_XBLOCK] = {0};
 
@@ -268,7 +260,7 @@ STEP void rest(walk *at, uint64_t n, __m256 scale[2], __m256 acc[PARTS])
 
 /* Columns [k, end), k a multiple of 32, end one or the last column. @x, of column k on, and @acc
  * belong to one token, @expanded to @expand. */
-STEP void columns(int how, int type, int expand, const cpu_codes *c, const uint8_t *block,
+TILE_STEP void columns(int how, int type, int expand, const cpu_codes *c, const uint8_t *block,
                          uint64_t k, uint64_t end, const float *x, __m256 acc[PARTS],
                          float *expanded)
 {
@@ -310,7 +302,7 @@ TILE_INLINE void tile_word(int n, const float *w, const float *x, size_t x_strid
 }
 
 /* @n tokens times @n_cols expanded columns; sums[n][PARTS][8] go on. */
-STEP void expanded_tile(int n, const float *w, uint64_t n_cols, const float *x,
+TILE_STEP void expanded_tile(int n, const float *w, uint64_t n_cols, const float *x,
                                size_t x_stride, float *sums)
 {
     float tail[TOKENS * 4] = {0};
@@ -344,7 +336,7 @@ static void expanded_dot(const float *w, uint64_t n_cols, const float *x, size_t
 
 /* ---- a block ---- */
 
-STEP void one_token(int how, int type, float *out, const cpu_codes *c, const uint8_t *block,
+TILE_STEP void one_token(int how, int type, float *out, const cpu_codes *c, const uint8_t *block,
                            const float *x)
 {
     __m256 acc[PARTS];
@@ -355,7 +347,7 @@ STEP void one_token(int how, int type, float *out, const cpu_codes *c, const uin
     _mm256_storeu_ps(out, joined(how, acc));
 }
 
-STEP void block_dot(int how, int type, float *out, const cpu_codes *c, const uint8_t *block,
+TILE_STEP void block_dot(int how, int type, float *out, const cpu_codes *c, const uint8_t *block,
                            const float *x, size_t x_stride, size_t n_tokens, float *scratch)
 {
     float *sums = scratch + CPU_CODES_CHUNK * CPU_GROUP;

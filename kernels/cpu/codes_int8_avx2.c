@@ -17,7 +17,7 @@ CODES_WORD(3)
 CODES_WORD(4)
 
 /* @bits is a constant; bounds of int16 sums: linear_tile.h. */
-TILE_INLINE void dot_codes(int n, int bits, const uint8_t *codes, const cpu_xblock *x,
+TILE_STEP void dot_codes(int n, int bits, const uint8_t *codes, const cpu_xblock *x,
                            size_t x_stride, __m256i isum[TILE_MAX])
 {
     if (bits == 2)
@@ -31,7 +31,7 @@ TILE_INLINE void dot_codes(int n, int bits, const uint8_t *codes, const cpu_xblo
 }
 
 /* Minimum to add per scaled unit of the activation's sum. */
-TILE_INLINE __m256 minima(const cpu_codes *c, const uint8_t *block, uint64_t g, __m256 scale,
+TILE_STEP __m256 minima(const cpu_codes *c, const uint8_t *block, uint64_t g, __m256 scale,
                           int bits)
 {
     const __m256 zero = codes_zeros(c, block, g);
@@ -42,7 +42,7 @@ TILE_INLINE __m256 minima(const cpu_codes *c, const uint8_t *block, uint64_t g, 
     return _mm256_mul_ps(scale, _mm256_sub_ps(offset, zero));
 }
 
-TILE_INLINE void tile_codes(int n, int bits, float *out, const cpu_codes *c,
+TILE_STEP void tile_codes(int n, int bits, float *out, const cpu_codes *c,
                             const uint8_t *block, const cpu_xblock *x, size_t x_stride)
 {
     const uint8_t *codes = block + c->code_off;
@@ -64,7 +64,7 @@ TILE_INLINE void tile_codes(int n, int bits, float *out, const cpu_codes *c,
     store(n, out, acc);
 }
 
-TILE_INLINE void all_tokens(int bits, float *out, const cpu_codes *c, const uint8_t *block,
+TILE_STEP void all_tokens(int bits, float *out, const cpu_codes *c, const uint8_t *block,
                             const cpu_xblock *x, size_t x_stride, size_t n_tokens)
 {
     for (; n_tokens >= 4; n_tokens -= 4, x += 4 * x_stride, out += 4 * CPU_GROUP)

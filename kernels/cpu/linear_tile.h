@@ -34,6 +34,13 @@
 #else
 #define TILE_UNROLL _Pragma("GCC unroll 8")
 #endif
+/* Steps that are compiled for each of several constants; once for all where sanitizers' checks
+ * would make that take minutes. */
+#if defined(TILE_SANITIZED)
+#define TILE_STEP static __attribute__((noinline))
+#else
+#define TILE_STEP TILE_INLINE
+#endif
 #define TILE_MAX       4    /* tokens that share a loaded weight vector */
 #define PREFETCH_BYTES 4096 /* a page: where the processor's own prefetch stops */
 
