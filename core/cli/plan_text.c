@@ -287,8 +287,6 @@ void davit_plan_print(const json_t *document)
            " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
            number_of(totals, "tensors"), number_of(totals, "slots"),
            number_of(totals, "ignored_tensors"), number_of(totals, "tied"),
-           number_of(document, "tp") > 1                     ? "has no ranks in this version"
-           : json_is_true(json_object_get(document, "runs")) ? "would load it"
-                                                             : "would refuse it",
+           json_is_true(json_object_get(document, "runs")) ? "would load it" : "would refuse it",
            text_of(document, "hash"));
 }
