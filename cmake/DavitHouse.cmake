@@ -48,10 +48,21 @@ endfunction()
 
 # davit_unit_test(NAME test_report SOURCES test_report.c [LIBS ...] [LABELS threads])
 # A GTest program linked with the static core. Fixtures: DAVIT_SOURCE_DIR, DAVIT_PLUGIN_DIR.
+# Its records are held to core/base/codes.h by tests/refusals/witness.c; NO_WITNESS is for tests
+# that make incomplete ones on purpose.
 function(davit_unit_test)
-  cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(T "NO_WITNESS" "NAME" "SOURCES;LIBS;LABELS;ARGS" ${ARGN})
+  if(NOT TARGET davit-witness)
+    add_library(davit-witness OBJECT ${CMAKE_SOURCE_DIR}/tests/refusals/witness.c)
+    target_compile_definitions(davit-witness PRIVATE _GNU_SOURCE DAVIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    target_link_libraries(davit-witness PRIVATE davit-core)
+  endif()
   add_executable(${T_NAME} ${T_SOURCES})
   target_link_libraries(${T_NAME} PRIVATE davit-core ${T_LIBS})
+  if(NOT T_NO_WITNESS)
+    target_sources(${T_NAME} PRIVATE $<TARGET_OBJECTS:davit-witness>)
+    target_link_options(${T_NAME} PRIVATE -Wl,--wrap=davit_report_free)
+  endif()
   target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/core ${CMAKE_SOURCE_DIR}/sdk/include
     ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${T_NAME} PRIVATE _GNU_SOURCE

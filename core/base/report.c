@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/codes.h"
 #include "base/escape.h"
 
 #define MAX_FIELD 200  /* bytes of subject, expected, found */
@@ -87,6 +88,14 @@ static const char *code_sentence(uint32_t code)
 }
 
 /* ---- records ---- */
+
+/* What its code says is to be done. A note asks for nothing. */
+static const char *remedy_for(const DavitRecord *r)
+{
+    const DavitCodeRule *rule = r->severity == DAVIT_NOTE ? NULL : davit_code_rule(r->code);
+
+    return rule ? rule->remedy : NULL;
+}
 
 /* Room for all texts of a record, each with what an escape may add. */
 #define MAX_TEXTS (3 * MAX_FIELD + 2 * MAX_TEXT + 2 * MAX_NAME + 7 * DAVIT_ESCAPE_REST)
@@ -180,7 +189,7 @@ int32_t davit_report_add(DavitReport *report, const DavitFinding *finding)
     r.found = keep(&at, finding->found, MAX_FIELD);
     r.message =
         keep(&at, finding->message ? finding->message : code_sentence(r.code), MAX_TEXT);
-    r.hint = keep(&at, finding->hint, MAX_TEXT);
+    r.hint = keep(&at, finding->hint ? finding->hint : remedy_for(&r), MAX_TEXT);
 
     pthread_mutex_lock(&report->lock);
     g_ptr_array_add(report->records, record_copy(&r));

@@ -25,7 +25,7 @@ typedef enum DavitSeverity {
 
 /* One finding. All strings owned by the report; NULL = not stated. All of them are stored
  * escaped (davit_escape); subject, expected and found are cut to 200 bytes, message and
- * hint to 1000. */
+ * hint to 1000. Which fields a code has is said in codes.h. */
 typedef struct DavitRecord {
     uint32_t code; /* DAVIT_R_ number */
     DavitSeverity severity;
@@ -67,7 +67,7 @@ typedef struct DavitFinding {
     const char *expected;
     const char *found;
     const char *message; /* required */
-    const char *hint;
+    const char *hint; /* NULL = that of the code (codes.h), for errors and warnings */
 } DavitFinding;
 
 /* Returns: the record's status, so that a failing function can `return

@@ -21,6 +21,8 @@ void davit_many_end(DavitMany *many)
                                      .severity = many->last.severity,
                                      .status = many->last.status,
                                      .stage = many->last.stage,
+                                     .subject = "others",
+                                     .expected = many->last.expected,
                                      .found = davit_report_text(many->report, "%zu more",
                                                                 many->n - DAVIT_MAX_LIKE),
                                      .message = "and so on"});

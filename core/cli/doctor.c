@@ -236,6 +236,7 @@ static int run(DavitCall *call)
         davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_CANCELLED,
                                                        .severity = DAVIT_NOTE,
                                                        .stage = "doctor",
+                                                       .subject = call->args[0],
                                                        .message = "stopped before all weights "
                                                                   "were read"});
         return DAVIT_EXIT_INTERRUPT;

@@ -29,6 +29,7 @@ static int32_t not_found(const char *name, DavitReport *report)
                                             .status = DAVIT_E_USAGE,
                                             .stage = "dump",
                                             .subject = name,
+                                            .found = "absent",
                                             .message = "the model has no such tensor or module",
                                             .hint = "davit inspect lists the names"});
 }

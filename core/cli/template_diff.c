@@ -48,6 +48,13 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return i;
 }
 
+/* The id where the two part, for a record. */
+static const char *id_text(const Diff *d, const int32_t *ids, size_t n)
+{
+    return d->at < n ? davit_report_text(d->job->call->report, "%d", ids[d->at])
+                     : "the end of the ids";
+}
+
 /* ---- causes ---- */
 
 static void cause(Diff *d, const char *sentence)
@@ -265,6 +272,8 @@ int davit_template_diff(DavitTemplateJob *job, const char *path)
                                          .stage = "template",
                                          .subject = davit_report_text(job->call->report,
                                                                       "id %zu", d.at),
+                                         .expected = id_text(&d, d.theirs, d.n_theirs),
+                                         .found = id_text(&d, ours->ids, ours->n),
                                          .message = "the prompt's ids are not the training's"});
     } else if (!job->call->json) {
         printf("equal: %zu ids\n", ours->n);

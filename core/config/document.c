@@ -40,7 +40,7 @@ int32_t davit_doc_unbuilt(const char *name, const char *path, const char *found,
                                 .status = DAVIT_E_UNSUPPORTED,
                                 .stage = "options",
                                 .subject = davit_report_text(report, "%s: %s", name, path),
-                                .found = found,
+                                .found = found ? found : "it is set",
                                 .message = "known, not implemented in this build",
                                 .hint = hint});
 }

@@ -20,6 +20,7 @@ int davit_usage(const char *message, davit_records **out)
     davit_report_add(report, &(DavitFinding){.code = DAVIT_R_USAGE,
                                              .status = DAVIT_E_USAGE,
                                              .stage = "call",
+                                             .subject = "libdavit",
                                              .message = message});
     davit_records_give(report, out);
     return DAVIT_LIB_USAGE;

@@ -76,6 +76,7 @@ static void show_progress(Run *run)
          davit_report_add(said, &(DavitFinding){.code = DAVIT_R_CANCELLED,
                                                 .status = DAVIT_E_IO,
                                                 .stage = "load",
+                                                .subject = "weights",
                                                 .message = "loading was cancelled"}),
          said);
 }

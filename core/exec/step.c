@@ -396,10 +396,10 @@ static int32_t check_finite(const DavitStep *step, const float *logits, DavitRep
 {
     for (uint64_t r = 0; r < step->batch.n_rows; r++) {
         const float *row = logits + r * step->vocab;
-        bool finite = true;
+        uint64_t n_bad = 0;
         for (uint64_t v = 0; v < step->vocab; v++)
-            finite &= isfinite(row[v]) != 0;
-        if (finite)
+            n_bad += isfinite(row[v]) == 0;
+        if (!n_bad)
             continue;
         const int32_t t = step->input.logit_row[r];
         const int32_t status = davit_borrowed_verify(step->plan, report);
@@ -412,6 +412,10 @@ static int32_t check_finite(const DavitStep *step, const float *logits, DavitRep
                             .stage = "run",
                             .subject = davit_report_text(report, "position %d",
                                                          step->input.position[t]),
+                            .found = davit_report_text(report,
+                                                       "%" G_GUINT64_FORMAT
+                                                       " of %" G_GUINT64_FORMAT " logits",
+                                                       n_bad, (guint64)step->vocab),
                             .message = "the model produced NaN or infinity",
                             .hint = "a weight may be damaged: compare the file's checksum"});
     }

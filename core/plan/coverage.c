@@ -290,6 +290,7 @@ static void report_rest(const DavitDraft *draft, uint64_t n)
             .code = DAVIT_R_TENSOR_UNEXPECTED,
             .status = DAVIT_E_CORRUPT,
             .stage = "plan",
+            .subject = "other tensors",
             .found = davit_report_text(draft->report, "%" PRIu64 " more tensors", n),
             .message = "more tensors are taken by no slot and no rule"});
 }

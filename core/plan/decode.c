@@ -160,6 +160,13 @@ int32_t davit_module_decode(const DavitModule *module, const DavitCheckpoint *ch
                                     .status = DAVIT_E_USAGE,
                                     .stage = "decode",
                                     .subject = module->name,
+                                    .expected = davit_report_text(
+                                        report, "%" PRIu64 " experts of %" PRIu64 " rows",
+                                        desc->n_experts, desc->n_rows),
+                                    .found = davit_report_text(
+                                        report, "expert %" PRIu64 ", row %" PRIu64 ", %" PRIu64
+                                                " rows",
+                                        expert, row, n_rows),
                                     .message = "rows outside the module were asked for"});
     status = view_parts(module, checkpoint, parts, report);
     for (uint64_t at = 0; !status && at < n_rows; at += tile.n_rows) {

@@ -133,6 +133,7 @@ static void report_rest(DavitDraft *draft, uint32_t code, int32_t status, uint64
     davit_report_add(draft->report, &(DavitFinding){.code = code,
                                                     .status = status,
                                                     .stage = "plan",
+                                                    .subject = "other slots",
                                                     .found = davit_report_text(
                                                         draft->report, "%" PRIu64 " more",
                                                         n - DAVIT_MAX_SINGLE),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include <davit/help/decoder.h>
+
 #include "plan/test_model.h"
 
 /* A forward with one fault: what fault_build does is chosen by `fault`. */
@@ -45,6 +47,7 @@ static void break_something(const davit_build_suite *s, davit_builder *b, int32_
     const davit_refusal no = {.struct_size = DAVIT_END(davit_refusal, url),
                               .code = DAVIT_R_CONFIG_UNSUPPORTED,
                               .subject = "mystery",
+                              .found = "the forward mystery",
                               .message = "no such forward"};
     const int32_t y = s->value(b, "f32/1", DAVIT_ROWS_T, 4);
 
@@ -129,9 +132,56 @@ static void slots_that_no_op_reads_are_told(void)
     g_assert_cmpuint(plan->private_bytes, ==, 0);
 }
 
+/* ---- one rotary row order ---- */
+
+static int32_t odd_slot; /* the only slot whose rows are said to be interleaved */
+
+static uint32_t flags_of_odd(davit_builder *b, int32_t slot)
+{
+    (void)b;
+    return slot == odd_slot ? DAVIT_SLOT_INTERLEAVED : 0;
+}
+
+static int32_t odd_build(void *self, const davit_build_suite *s, davit_builder *b,
+                         const char *entry, const davit_sink *sink)
+{
+    davit_build_suite odd = *s;
+    const davit_graph g = {.build = &odd, .b = b};
+    const davit_decoder decoder = {.n_layers = 2, .head_dim = 2};
+    const int32_t x = s->value(b, "f32/1", DAVIT_ROWS_T, 4);
+    const davit_decoder_ropes ropes = {.type = {""}, .angles = {x}};
+
+    (void)self;
+    (void)entry;
+    (void)sink;
+    odd.slot_flags = flags_of_odd;
+    odd_slot = s->slot(b, "attn.k", 0);
+    op(s, b, DAVIT_OP_EMBED, NULL, -1, x, s->slot(b, "embed", -1), -1);
+    s->output(b, davit_decoder_attn(&g, &decoder, 0, &ropes, x));
+    return DAVIT_OK;
+}
+
+static void two_rotary_row_orders_are_refused(void)
+{
+    davit_arch_iface arch = test_arch;
+    g_autoptr(TestModel) m = test_model_new(test_tiny_config, test_tiny, test_tiny_count);
+    g_autoptr(DavitPlan) plan = NULL;
+    const DavitRecord *r;
+
+    arch.build = odd_build;
+    m->tools.arch.iface = &arch;
+    plan = test_model_plan(m);
+    g_assert_null(plan);
+    r = test_find(m, "map-incomplete", "attn.q");
+    g_assert_nonnull(r);
+    g_assert_cmpstr(r->found, ==, "two");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/build/two_rotary_row_orders_are_refused",
+                    two_rotary_row_orders_are_refused);
     g_test_add_func("/build/faults_of_a_forward_are_refused_once",
                     faults_of_a_forward_are_refused_once);
     g_test_add_func("/build/slots_that_no_op_reads_are_told",

@@ -20,6 +20,7 @@ static int32_t fake_claim(void *self, const davit_quant_module *signature,
 {
     const davit_refusal no = {.struct_size = DAVIT_END(davit_refusal, url),
                               .code = DAVIT_R_QUANT_UNKNOWN,
+                              .subject = "fake",
                               .found = "fake layout",
                               .message = "known, not read"};
 

@@ -152,12 +152,22 @@ static int32_t check_load(const ElfView *view, const Elf64_Phdr *ph, uint64_t *e
     if (ph->p_filesz > ph->p_memsz ||
         __builtin_add_overflow(ph->p_vaddr, ph->p_memsz, &past) || ph->p_vaddr < *end)
         return elf_bad(view, DAVIT_R_NOT_ELF,
-                       "ascending segments, memory size >= file size", NULL,
+                       "ascending segments, memory size >= file size",
+                       davit_report_text(view->report,
+                                         "%" G_GUINT64_FORMAT " bytes in the file, "
+                                         "%" G_GUINT64_FORMAT " at %" G_GUINT64_FORMAT,
+                                         (guint64)ph->p_filesz, (guint64)ph->p_memsz,
+                                         (guint64)ph->p_vaddr),
                        "a loadable segment contradicts itself or its neighbour");
     if ((ph->p_align & (ph->p_align - 1)) != 0 ||
         (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)) != 0))
         return elf_bad(view, DAVIT_R_NOT_ELF,
-                       "address and offset equal modulo the alignment", NULL,
+                       "address and offset equal modulo the alignment",
+                       davit_report_text(view->report,
+                                         "%" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
+                                         " modulo %" G_GUINT64_FORMAT,
+                                         (guint64)ph->p_vaddr, (guint64)ph->p_offset,
+                                         (guint64)ph->p_align),
                        "a loadable segment is not aligned");
     *end = past;
     return DAVIT_OK;

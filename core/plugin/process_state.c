@@ -108,8 +108,8 @@ static void differs(Compare *c, const char *what, const char *before, const char
                         .stage = c->stage,
                         .who = c->who,
                         .subject = what,
-                        .expected = before,
-                        .found = after,
+                        .expected = before ? before : "unchanged",
+                        .found = after ? after : "changed",
                         .message = restored ? "plugin code changed process state; it was "
                                               "put back"
                                             : "plugin code changed process state; it "

@@ -456,6 +456,7 @@ static void explain(const DavitComponent *c, int32_t status, DavitReport *report
                                              .status = status,
                                              .stage = "load",
                                              .subject = c->id,
+                                             .found = davit_state_name(c->state),
                                              .message = "the component cannot be used"});
 }
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every record that the door makes about any of the fixture plugins: a known code, a subject, a
- * sentence, and for a refusal what was expected or found and what can be done. */
+ * Every record that the door makes about any of the fixture plugins: a known code, a stage, and
+ * all that core/base/codes.h asks of the code. */
+#include "base/codes.h"
 #include "plugin/registry.h"
 
 #include "plugins/fixture.h"
-
-/* Codes whose subject says it all: nothing is compared. */
-static bool compares(uint32_t code)
-{
-    return code != DAVIT_R_NO_REASON && code != DAVIT_R_FORWARD_ABSENT &&
-           code != DAVIT_R_PICKLE_UNSAFE && code != DAVIT_R_DRIVER_MISSING;
-}
 
 static guint faults;
 
@@ -30,18 +24,10 @@ static void walk(const DavitReport *report, const char *file)
 
         if (strcmp(davit_code_name(r->code), "unknown") == 0)
             complain(r, file, "known code");
-        if (!r->message || !*r->message || strchr(r->message, '\n'))
-            complain(r, file, "sentence");
         if (!r->stage || !*r->stage)
             complain(r, file, "stage");
-        if (!r->subject && r->code != DAVIT_R_NO_REASON)
-            complain(r, file, "subject");
-        if (r->severity != DAVIT_ERROR)
-            continue;
-        if (!r->hint && r->code != DAVIT_R_NO_REASON)
-            complain(r, file, "hint");
-        if (!r->expected && !r->found && compares(r->code))
-            complain(r, file, "expected and found");
+        if (davit_record_lacks(r))
+            complain(r, file, davit_record_lacks(r));
     }
 }
 

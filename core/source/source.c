@@ -168,7 +168,7 @@ int32_t davit_source_check(const DavitSource *source, DavitReport *report)
                             .message = "the file's size changed after it was opened"});
     if (now.st_mtim.tv_sec != source->opened.st_mtim.tv_sec ||
         now.st_mtim.tv_nsec != source->opened.st_mtim.tv_nsec)
-        return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, NULL,
+        return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, "a later time of writing",
                     "the file was written to after it was opened");
     return DAVIT_OK;
 }
@@ -218,7 +218,8 @@ int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf,
             return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name,
                         g_strerror(errno), "a read failed");
         if (got == 0)
-            return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, NULL,
+            return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name,
+                        davit_report_text(report, "%" PRIu64 " bytes", (uint64_t)off),
                         "the file was cut after it was opened");
         to += got;
         off += (uint64_t)got;

@@ -2,6 +2,7 @@
  * Finding chat templates and special tokens beside a model or inside a GGUF. */
 #include "template/source.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "config/tree.h"
@@ -36,6 +37,10 @@ static int32_t read_path(const char *path, uint64_t max, GBytes **out, DavitRepo
                                                 .status = DAVIT_E_LIMIT,
                                                 .stage = "template",
                                                 .subject = path,
+                                                .expected = davit_report_text(
+                                                    report, "at most %" PRIu64 " bytes", max),
+                                                .found = davit_report_text(
+                                                    report, "%" PRIu64 " bytes", n),
                                                 .message = "the file is too large for what it "
                                                            "should be"});
     text = g_try_malloc(n + 1);

@@ -47,6 +47,8 @@ static void report_at(DavitReport *report, const DavitTemplate *t, const DavitFi
     if (end > at)
         finding.found =
             davit_report_text(report, "%.*s", (int)MIN(end - at, 150), t->text + at);
+    else if (at == t->len)
+        finding.found = "the end of the template";
     davit_report_add(report, &finding);
 }
 

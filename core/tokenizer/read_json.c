@@ -564,6 +564,7 @@ static int32_t check_fit(Reading *r)
                                      .subject = davit_report_text(
                                          r->report, "%s: %s", parts->subject,
                                          cuts ? "truncation" : "padding"),
+                                     .found = "a value",
                                      .message = "texts are cut and filled up as the file says "
                                                 "and Hugging Face's encode does"});
     return DAVIT_OK;

@@ -3,14 +3,18 @@
  *
  * A case is lines of "key: value":
  *   args: WORDS        one argument per shell word; {models} = the golden checkpoints, {copy} =
- *                      what "copy" made
+ *                      what "copy" made, {dir} = the same, or an empty folder without "copy"
  *   copy: NAME JSON    before args: a golden checkpoint with one thing changed (golden/folder.h)
+ *   recipe: LINE       a line of a recipe (tests/faults/recipe.h): files made in {dir}
  *   exit: N            required
  *   stdout: TEXT       a line that stdout must be, in order and in whole ("stdout:" alone = empty)
  *   stdout-has: TEXT   stdout contains TEXT;  stderr-has: likewise
  *   stderr-empty:      nothing on stderr
  *   stdout-json:       stdout is one JSON document whose "ok" tells exit 0 from others
+ *   rows: N            stdout and stderr together fit N rows of 80 columns
+ *   no-json: WHY       the same call with --json is not tried
  *   stdin: TEXT        text fed to the program
+ * Every call is made again with --json: the exit code must be the same, stdout one document.
  * Lines that start with # are comments. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,20 +22,25 @@
 #include <string.h>
 
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <jansson.h>
 
+#include "base/report.h"
+#include "faults/recipe.h"
 #include "golden/folder.h"
 
 #define MODELS DAVIT_SOURCE_DIR "/tests/golden/models"
 
 typedef struct Case {
     char **argv;
+    char *dir; /* {dir} and {copy} */
+    GString *recipe;
+    guint rows; /* 0 = not asked */
     int exit;
     GString *want_stdout; /* NULL = not compared */
     GPtrArray *stdout_has, *stderr_has;
-    bool stderr_empty, json;
+    bool stderr_empty, json, no_json;
     char *input;
-    char *copy; /* (folder_free) NULL = none */
 } Case;
 
 /* "llama_mini {...}" */
@@ -49,19 +58,42 @@ static char *make_copy(const char *value)
     return path;
 }
 
+/* ---- {dir} ---- */
+
+static void make_dir(Case *c)
+{
+    g_autofree char *path = g_build_filename(c->dir, "recipe", NULL);
+    g_assert_true(g_file_set_contents(path, c->recipe->str, -1, NULL));
+    GPtrArray *files = recipe_read(path);
+    g_assert_cmpint(g_remove(path), ==, 0);
+    recipe_write(files, c->dir);
+    g_ptr_array_unref(files);
+}
+
+/* (owned) @text with the marks replaced. */
+static char *with_paths(const Case *c, const char *text)
+{
+    g_autoptr(GString) out = g_string_new(text);
+    g_string_replace(out, "{models}", MODELS, 0);
+    g_string_replace(out, "{dir}", c->dir, 0);
+    g_string_replace(out, "{copy}", c->dir, 0);
+    return g_strdup(out->str);
+}
+
 static void add_line(Case *c, const char *key, const char *value)
 {
     if (strcmp(key, "args") == 0) {
-        g_auto(GStrv) parts = g_strsplit(value, "{models}", -1);
-        g_autofree char *models = g_shell_quote(MODELS);
         g_autofree char *program = g_shell_quote(DAVIT_PROGRAM);
-        g_autofree char *args = g_strjoinv(models, parts);
-        g_auto(GStrv) copies = g_strsplit(args, "{copy}", -1);
-        g_autofree char *placed = g_strjoinv(c->copy ? c->copy : "", copies);
-        g_autofree char *line = g_strconcat(program, " ", placed, NULL);
+        g_autofree char *args = with_paths(c, value); /* neither path has blanks */
+        g_autofree char *line = g_strconcat(program, " ", args, NULL);
         g_assert_true(g_shell_parse_argv(line, NULL, &c->argv, NULL));
     } else if (strcmp(key, "copy") == 0) {
-        c->copy = make_copy(value);
+        folder_free(c->dir);
+        c->dir = make_copy(value);
+    } else if (strcmp(key, "recipe") == 0) {
+        g_string_append_printf(c->recipe, "%s\n", value);
+    } else if (strcmp(key, "rows") == 0) {
+        c->rows = (guint)atoi(value);
     } else if (strcmp(key, "exit") == 0) {
         c->exit = atoi(value);
     } else if (strcmp(key, "stdout") == 0) {
@@ -77,6 +109,8 @@ static void add_line(Case *c, const char *key, const char *value)
         c->stderr_empty = true;
     } else if (strcmp(key, "stdout-json") == 0) {
         c->json = true;
+    } else if (strcmp(key, "no-json") == 0) {
+        c->no_json = true;
     } else if (strcmp(key, "stdin") == 0) {
         c->input = g_strdup(value);
     } else {
@@ -87,6 +121,8 @@ static void add_line(Case *c, const char *key, const char *value)
 static Case read_case(const char *path)
 {
     Case c = {.exit = -1,
+              .dir = g_dir_make_tmp("davit-cli-XXXXXX", NULL),
+              .recipe = g_string_new(NULL),
               .stdout_has = g_ptr_array_new_with_free_func(g_free),
               .stderr_has = g_ptr_array_new_with_free_func(g_free)};
     char *text;
@@ -100,6 +136,7 @@ static Case read_case(const char *path)
         add_line(&c, *l, colon[1] == ' ' ? colon + 2 : colon + 1);
     }
     g_free(text);
+    make_dir(&c);
     g_assert_nonnull(c.argv);
     g_assert_cmpint(c.exit, >=, 0);
     return c;
@@ -115,6 +152,36 @@ static void check_has(const char *name, const char *text, const GPtrArray *wants
         }
 }
 
+/* Each record is complete, and the witness (tests/refusals) sees its code. */
+static void check_records(const json_t *records)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    const json_t *r;
+    size_t i;
+    json_array_foreach(records, i, r) {
+#define FIELD(name) json_string_value(json_object_get(r, name))
+        const char *severity = FIELD("severity");
+        g_assert_nonnull(severity);
+        g_assert_cmpuint(davit_code_number(FIELD("code")), !=, 0);
+        if (strcmp(severity, "note") != 0 && !FIELD("hint")) {
+            g_test_message("%s has no hint: %s", FIELD("code"), FIELD("message"));
+            g_test_fail();
+        }
+        davit_report_add(report, &(DavitFinding){
+                                     .code = davit_code_number(FIELD("code")),
+                                     .severity = strcmp(severity, "error") == 0     ? DAVIT_ERROR
+                                                 : strcmp(severity, "warning") == 0 ? DAVIT_WARNING
+                                                                                    : DAVIT_NOTE,
+                                     .stage = FIELD("stage"),
+                                     .subject = FIELD("subject"),
+                                     .expected = FIELD("expected"),
+                                     .found = FIELD("found"),
+                                     .message = FIELD("message"),
+                                     .hint = FIELD("hint")});
+#undef FIELD
+    }
+}
+
 static void check_json(const char *text, int code)
 {
     json_error_t error;
@@ -127,34 +194,101 @@ static void check_json(const char *text, int code)
     g_assert_true(json_is_string(json_object_get(doc, "schema")));
     g_assert_true(json_is_array(json_object_get(doc, "records")));
     g_assert_cmpint(json_is_true(json_object_get(doc, "ok")), ==, code == 0);
+    check_records(json_object_get(doc, "records"));
     json_decref(doc);
+}
+
+/* Rows of a terminal of 80 columns that @text takes. */
+static guint rows_of(const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    guint rows = 0;
+    for (char **l = lines; *l; l++)
+        rows += **l || l[1] ? (guint)(g_utf8_strlen(*l, -1) + 79) / 80 + !**l : 0;
+    return rows;
+}
+
+static void check_rows(const Case *c, const char *out, const char *err)
+{
+    const guint rows = rows_of(out) + rows_of(err);
+    if (rows <= c->rows)
+        return;
+    g_test_message("%u rows of 80 columns, at most %u:\n%s%s", rows, c->rows, out, err);
+    g_test_fail();
+}
+
+/* (owned) What @argv printed, with @input on stdin (NULL = nothing is said of it). */
+static char *spawn(char **argv, const char *input, char **out_err, int *out_code)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) line = g_string_new(NULL);
+    char shell[] = "/bin/sh", option[] = "-c";
+    char *words[] = {shell, option, NULL, NULL};
+    char *out = NULL;
+    int status = 0;
+    if (input) { /* a shell feeds stdin; the words are quoted */
+        g_autofree char *quoted = g_shell_quote(input);
+        g_string_printf(line, "printf %%s %s |", quoted);
+        for (char **a = argv; *a; a++) {
+            g_autofree char *word = g_shell_quote(*a);
+            g_string_append_printf(line, " %s", word);
+        }
+        words[2] = line->str;
+    }
+    g_spawn_sync(NULL, input ? words : argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &out, out_err,
+                 &status, &error);
+    g_assert_no_error(error);
+    if (!g_spawn_check_wait_status(status, &error) && error->domain != G_SPAWN_EXIT_ERROR)
+        g_error("the program died: %s", error->message);
+    *out_code = error ? error->code : 0;
+    return out;
+}
+
+/* Does the case ask for a document already, or for something that is none? */
+static bool has_document(const Case *c)
+{
+    for (char **a = c->argv + 1; *a; a++)
+        if (strcmp(*a, "--json") == 0 || strcmp(*a, "-h") == 0 || strcmp(*a, "--help") == 0)
+            return true;
+    return c->no_json;
+}
+
+/* The same call with --json: the same exit code and one document, whatever goes wrong. */
+static void run_as_json(const Case *c)
+{
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_autofree char *err = NULL;
+    int code;
+    for (char **a = c->argv; *a; a++)
+        g_ptr_array_add(argv, *a);
+    g_ptr_array_add(argv, (gpointer)(uintptr_t) "--json");
+    g_ptr_array_add(argv, NULL);
+    g_autofree char *out = spawn((char **)argv->pdata, c->input, &err, &code);
+    if (code != c->exit) {
+        g_test_message("exit %d with --json, expected %d; stdout:\n%s", code, c->exit, out);
+        g_test_fail();
+    }
+    check_json(out, code);
+}
+
+static void case_clear(Case *c)
+{
+    folder_free(c->dir);
+    g_string_free(c->recipe, TRUE);
+    g_strfreev(c->argv);
+    g_ptr_array_unref(c->stdout_has);
+    g_ptr_array_unref(c->stderr_has);
+    if (c->want_stdout)
+        g_string_free(c->want_stdout, TRUE);
+    g_free(c->input);
 }
 
 static void run_case(gconstpointer data)
 {
     Case c = read_case(data);
-    g_autofree char *out = NULL, *err = NULL;
-    g_autoptr(GError) error = NULL;
-    int status = 0;
-    g_autofree char *command = NULL;
-    if (c.input) { /* a shell feeds stdin; the words are quoted */
-        GString *line = g_string_new("printf %s ");
-        g_autofree char *quoted = g_shell_quote(c.input);
-        g_string_append_printf(line, "%s |", quoted);
-        for (char **a = c.argv; *a; a++) {
-            g_autofree char *word = g_shell_quote(*a);
-            g_string_append_printf(line, " %s", word);
-        }
-        command = g_string_free(line, FALSE);
-        g_strfreev(c.argv);
-        char *words[] = {g_strdup("/bin/sh"), g_strdup("-c"), g_strdup(command), NULL};
-        c.argv = g_memdup2(words, sizeof words);
-    }
-    g_spawn_sync(NULL, c.argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status, &error);
-    g_assert_no_error(error);
-    if (!g_spawn_check_wait_status(status, &error) && error->domain != G_SPAWN_EXIT_ERROR)
-        g_error("the program died: %s", error->message);
-    const int code = error ? error->code : 0;
+    g_autofree char *err = NULL;
+    int code;
+    g_autofree char *out = spawn(c.argv, c.input, &err, &code);
     if (code != c.exit) {
         g_test_message("exit %d, expected %d; stderr:\n%s", code, c.exit, err);
         g_test_fail();
@@ -167,14 +301,11 @@ static void run_case(gconstpointer data)
         g_assert_cmpstr(err, ==, "");
     check_has("stdout", out, c.stdout_has);
     check_has("stderr", err, c.stderr_has);
-    g_strfreev(c.argv);
-    g_ptr_array_unref(c.stdout_has);
-    g_ptr_array_unref(c.stderr_has);
-    if (c.want_stdout)
-        g_string_free(c.want_stdout, TRUE);
-    g_free(c.input);
-    if (c.copy)
-        folder_free(c.copy);
+    if (c.rows)
+        check_rows(&c, out, err);
+    if (!has_document(&c))
+        run_as_json(&c);
+    case_clear(&c);
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)

@@ -2,6 +2,8 @@
  * Tables of every architecture plugin: symbols, shapes, names (README.md). */
 #include <string.h>
 
+#include <davit/help/graph.h>
+
 #include "checkpoint/checkpoint.h"
 #include "config/config.h"
 #include "config/expr.h"
@@ -232,6 +234,36 @@ static void every_tensor_of_the_tiny_models_has_its_slot(void)
     g_assert_cmpuint(n_models, >, 20);
 }
 
+/* ---- a host that lacks a suite ---- */
+
+static const void *no_suite(void *ctx, const char *name, uint32_t major, uint32_t minor)
+{
+    (void)ctx;
+    (void)name;
+    (void)major;
+    (void)minor;
+    return NULL;
+}
+
+static void host_without_config_suite(void)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    const davit_host host = {.struct_size = sizeof host, .suite = no_suite};
+    const davit_create_in in = {
+        .struct_size = sizeof in, .host = &host, .component = "org.example.arch"};
+    DavitSink sink;
+    void *self = NULL;
+
+    davit_sink_init(&sink, report, "org.example.arch", "create");
+    g_assert_cmpint(
+        davit_sink_done(&sink, davit_arch_create(NULL, &in, &self, &sink.abi)), ==,
+        DAVIT_E_UNSUPPORTED);
+    g_assert_null(self);
+    g_assert_cmpuint(davit_report_count(report), ==, 1);
+    g_assert_cmpuint(davit_report_get(report, 0)->code, ==, DAVIT_R_NEEDS_UNMET);
+    g_assert_cmpstr(davit_report_get(report, 0)->expected, ==, "suite config 1.0");
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(DavitReport) report = davit_report_new();
@@ -239,6 +271,7 @@ int main(int argc, char **argv)
     int rc;
 
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/archs/host_without_config_suite", host_without_config_suite);
     registry = davit_registry_open(&options, report);
     g_test_add_func("/archs/symbols_of_slots_are_defined", symbols_of_slots_are_defined);
     g_test_add_func("/archs/symbols_are_unique_and_core_finds_its_own",

@@ -29,6 +29,7 @@ int32_t gguf_find(gguf_open *o, davit_span subject, int32_t status,
         r = (davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                             .flags = r.flags,
                             .subject = o->name,
+                            .found = "more findings",
                             .message =
                                 "there are more findings in this file than are shown"};
     return davit_say(o->sink, status, &r);

@@ -180,6 +180,7 @@ static void check_overlaps(gguf_open *o, const info *infos, uint64_t n)
 {
     const info *prev = NULL;
     const info *hole = NULL;
+    char found[48];
 
     for (uint64_t i = 0; i < n; i++) {
         const info *t = &infos[i];
@@ -195,11 +196,15 @@ static void check_overlaps(gguf_open *o, const info *infos, uint64_t n)
             hole = t;
         prev = t;
     }
-    if (hole && !o->status)
-        gguf_find(o, hole->name, DAVIT_OK,
-                  &(davit_refusal){.code = DAVIT_R_TENSOR_OVERLAP,
-                                   .flags = DAVIT_REFUSAL_WARNING,
-                                   .message = "unused bytes lie before the tensor"});
+    if (!hole || o->status)
+        return;
+    snprintf(found, sizeof found, "offset %" PRIu64, hole->off);
+    gguf_find(o, hole->name, DAVIT_OK,
+              &(davit_refusal){.code = DAVIT_R_TENSOR_OVERLAP,
+                               .flags = DAVIT_REFUSAL_WARNING,
+                               .expected = "no hole before it",
+                               .found = found,
+                               .message = "unused bytes lie before the tensor"});
 }
 
 static int32_t deliver(gguf_open *o, const info *infos, uint64_t n, uint64_t data_off)

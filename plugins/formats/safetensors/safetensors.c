@@ -90,6 +90,7 @@ int32_t st_find(st_open *o, davit_span subject, int32_t status,
     if (o->n_findings == ST_MAX_FINDINGS) {
         r = (davit_refusal){.code = DAVIT_R_HEADER_INVALID,
                             .subject = o->name,
+                            .found = "more findings",
                             .message =
                                 "there are more findings in this file than are shown"};
     }

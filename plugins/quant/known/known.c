@@ -144,11 +144,11 @@ static int32_t known_check(void *self, const davit_quant_module *module, davit_q
                            const davit_sink *sink)
 {
     (void)self;
-    (void)module;
     (void)out;
     return davit_say(sink, DAVIT_E_UNSUPPORTED,
                      &(davit_refusal){
                          .code = DAVIT_R_QUANT_UNKNOWN,
+                         .subject = module->name,
                          .message = "this plugin only names layouts, it reads none",
                      });
 }

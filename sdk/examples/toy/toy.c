@@ -16,6 +16,7 @@ static int32_t toy_start(const davit_host *host, void **out_ctx, const davit_sin
               : davit_say(sink, DAVIT_E_UNSUPPORTED,
                           &(davit_refusal){.code = DAVIT_R_NEEDS_UNMET,
                                            .subject = "io",
+                                           .expected = "suite io 1.0",
                                            .message = "this host has no io suite"});
 }
 
@@ -52,6 +53,7 @@ static int32_t toy_open(void *self, davit_source *src, const davit_format_out *o
         return davit_say(sink, DAVIT_E_CORRUPT,
                          &(davit_refusal){.code = DAVIT_R_TENSOR_OUT_OF_FILE,
                                           .subject = io->name(src),
+                                          .expected = "a count that fits the file",
                                           .message = "the count passes the end of the file"});
     const davit_extent extent = {.struct_size = DAVIT_END(davit_extent, block_bytes),
                                  .name = {"toy.weight", 10},

@@ -187,7 +187,7 @@ typedef struct davit_refusal {
     const char *expected; /* what would have been accepted; NULL = none */
     const char *found;    /* what is there; NULL = none */
     const char *message;  /* one sentence, no newline. Required */
-    const char *hint;     /* what the user can do; NULL = nothing known */
+    const char *hint;     /* what the user can do; NULL = the host's words for the code */
     const char *url;      /* further reading; NULL = none */
 } davit_refusal;
 

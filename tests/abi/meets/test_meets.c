@@ -4,6 +4,7 @@
  * sdk/abi/1.0, and a format of 1.1. Drafts, the 0.x kinds, must fit exactly. */
 #include <string.h>
 
+#include "plugin/policy.h"
 #include "plugins/fixture.h"
 
 /* A plugin that was loaded, and where it came from. */
@@ -182,6 +183,28 @@ static void format_that_needs_1_1(void)
 #endif
 }
 
+/* A plugin that says no host above 1.0 may take it. */
+static void ceiling_of_1_0(void)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    char id[] = "org.example.ceiling", build[] = "";
+    const DavitManifest m = {
+        .id = id, .abi_major = DAVIT_ABI_MAJOR, .max_host_minor = 0, .build = build};
+    const int32_t status = davit_policy_file(&m, false, "/p/x.so", report);
+
+#ifdef LATER
+    const DavitRecord *r = record_of(report, "host-too-new");
+
+    g_assert_cmpint(status, ==, DAVIT_E_UNSUPPORTED);
+    g_assert_nonnull(r);
+    g_assert_cmpstr(r->expected, ==, "host ABI <= 1.0");
+    g_assert_true(g_str_has_prefix(r->found, "host ABI 1.1 (davit "));
+#else
+    g_assert_cmpint(status, ==, DAVIT_OK);
+    g_assert_cmpuint(davit_report_count(report), ==, 0);
+#endif
+}
+
 /* ---- 0.x kinds ---- */
 
 static void check_draft(const DavitRegistry *registry, const char *kind, const char *when,
@@ -219,6 +242,7 @@ static void drafts_must_fit_exactly(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/meets/ceiling_of_1_0", ceiling_of_1_0);
     g_test_add_func("/meets/format_of_1_0", format_of_1_0_works);
 #ifndef LATER
     g_test_add_func("/meets/format_of_1_0_reads_a_file", format_of_1_0_reads_a_file);
