@@ -309,15 +309,16 @@ json_t *davit_record_json(const DavitRecord *record)
 char *davit_record_sentence(const DavitRecord *record)
 {
     GString *s = g_string_new(NULL);
+    /* what stands in front is not said twice */
+    const char *found = g_strcmp0(record->found, record->subject) ? record->found : NULL;
 
     if (record->subject)
         g_string_append_printf(s, "%s: ", record->subject);
     g_string_append(s, record->message);
-    if (record->found && record->expected)
-        g_string_append_printf(s, ": found %s, expected %s", record->found,
-                               record->expected);
-    else if (record->found)
-        g_string_append_printf(s, ": found %s", record->found);
+    if (found && record->expected)
+        g_string_append_printf(s, ": found %s, expected %s", found, record->expected);
+    else if (found)
+        g_string_append_printf(s, ": found %s", found);
     else if (record->expected)
         g_string_append_printf(s, ": expected %s", record->expected);
     if (record->hint)

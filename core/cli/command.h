@@ -122,6 +122,11 @@ bool davit_out(const char *text, size_t n);
 json_t *davit_json_text(const char *text);
 /* (borrowed, valid for the next fifteen calls) @text fit for a terminal: controls escaped. */
 const char *davit_shown(const char *text);
+/* Columns of the terminal at @fd (at least 40; 80 if it does not tell), 0 = none. */
+size_t davit_terminal_columns(int fd);
+/* (owned, g_free) @text with line ends and @indent blanks in place of blanks, so that no line is
+ * longer than @columns; a word that alone is longer stays whole. 0 = as it is. */
+char *davit_wrap(const char *text, size_t columns, size_t indent);
 /* (owned, g_free) "1.2 GiB" */
 char *davit_bytes_text(uint64_t n);
 

@@ -38,11 +38,14 @@ static void print_assumed(const DavitCall *call)
 static void print_record(const DavitCall *call, const DavitRecord *r)
 {
     g_autofree char *text = davit_record_sentence(r);
-    fprintf(stderr, "davit: %s: %s", severity_word(r->severity), text);
-    if (call->verbose)
-        fprintf(stderr, " [%s, stage %s, said by %s]", davit_code_name(r->code),
-                r->stage ? r->stage : "-", r->who ? r->who : "core");
-    fputc('\n', stderr);
+    g_autofree char *more =
+        call->verbose ? g_strdup_printf(" [%s, stage %s, said by %s]", davit_code_name(r->code),
+                                        r->stage ? r->stage : "-", r->who ? r->who : "core")
+                      : g_strdup("");
+    g_autofree char *line =
+        g_strdup_printf("davit: %s: %s%s", severity_word(r->severity), text, more);
+    g_autofree char *shown = davit_wrap(line, davit_terminal_columns(STDERR_FILENO), 4);
+    fprintf(stderr, "%s\n", shown);
 }
 
 /* A cut file has the same finding for every tensor: the first few tell it, -v and --json tell

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Small pieces that several commands print or open. */
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -30,6 +32,38 @@ const char *davit_shown(const char *text)
     g_free(kept[at]);
     kept[at] = davit_escape(text, strlen(text), 4096);
     return kept[at];
+}
+
+size_t davit_terminal_columns(int fd)
+{
+    struct winsize size = {0};
+    if (!isatty(fd))
+        return 0;
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return MAX(size.ws_col, 40);
+}
+
+char *davit_wrap(const char *text, size_t columns, size_t indent)
+{
+    GString *out = g_string_new(NULL);
+    size_t at = 0; /* columns of the current line */
+    for (const char *word = text; *word;) {
+        const size_t blanks = strspn(word, " ");
+        const size_t n = strcspn(word + blanks, " ");
+        const size_t width = (size_t)g_utf8_strlen(word + blanks, (gssize)n);
+        if (columns && at > indent && at + blanks + width > columns) {
+            g_string_append_printf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else {
+            g_string_append_len(out, word, (gssize)blanks);
+            at += blanks;
+        }
+        g_string_append_len(out, word + blanks, (gssize)n);
+        at += width;
+        word += blanks + n;
+    }
+    return g_string_free(out, FALSE);
 }
 
 char *davit_bytes_text(uint64_t n)

@@ -4,6 +4,7 @@
  * tokenizer. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
@@ -16,11 +17,15 @@ static const char *const examples[] = {
     "davit why model/", "who takes this model, and why not others",
     "davit why model/ -v", "one line for each plugin that declines, too", NULL};
 
-/* Those that decline for one reason share a line. */
+/* Those that decline for one reason share a line; up to NAMED are named. */
 typedef struct Declined {
     GString *who;
+    guint n;
     char *reason;
 } Declined;
+
+#define NAMED  2u
+#define INDENT 15u /* of what does not fit the first line: behind the verdict */
 
 typedef struct Why {
     DavitCall *call;
@@ -40,8 +45,12 @@ static void declined_free(void *p)
 static void print_line(const char *verdict, const char *who, const char *subject,
                        const char *text)
 {
-    printf("  %-11s  %s%s%s%s%s\n", verdict, davit_shown(who), subject ? "  " : "",
-           subject ? davit_shown(subject) : "", text && *text ? ": " : "", text ? text : "");
+    g_autofree char *line =
+        g_strdup_printf("  %-11s  %s%s%s%s%s", verdict, davit_shown(who), subject ? "  " : "",
+                        subject ? davit_shown(subject) : "", text && *text ? ": " : "",
+                        text ? text : "");
+    g_autofree char *wrapped = davit_wrap(line, davit_terminal_columns(STDOUT_FILENO), INDENT);
+    printf("%s\n", wrapped);
 }
 
 static void add_declined(Why *why, const char *who, const char *reason)
@@ -49,12 +58,16 @@ static void add_declined(Why *why, const char *who, const char *reason)
     for (guint i = 0; i < why->declined->len; i++) {
         Declined *d = g_ptr_array_index(why->declined, i);
         if (strcmp(d->reason, reason) == 0) {
+            if (strstr(d->who->str, who))
+                return; /* asked about the folder and about a file of it */
             g_string_append_printf(d->who, ", %s", who);
+            d->n++;
             return;
         }
     }
     Declined *d = g_new0(Declined, 1);
     d->who = g_string_new(who);
+    d->n = 1;
     d->reason = g_strdup(reason);
     g_ptr_array_add(why->declined, d);
 }
@@ -103,19 +116,23 @@ static void end(Why *why, DavitKind kind)
     }
     for (guint i = 0; i < why->declined->len; i++) {
         const Declined *d = g_ptr_array_index(why->declined, i);
-        print_line("declines", d->who->str, NULL, d->reason);
+        g_autofree char *many = g_strdup_printf("%u plugins", d->n);
+        print_line("declines", d->n > NAMED ? many : d->who->str, NULL, d->reason);
     }
     g_ptr_array_set_size(why->declined, 0);
 }
 
+/* The whole record is printed behind the lists, with what was found and what to do. */
+static void say_record(Why *why, const DavitRecord *r)
+{
+    if (r->severity != DAVIT_NOTE)
+        say(why, r->who, r->severity == DAVIT_ERROR ? "refuses" : "warns", -1, NULL, r->message);
+}
+
 static void say_records(Why *why, const DavitReport *report)
 {
-    for (size_t i = 0; i < davit_report_count(report); i++) {
-        const DavitRecord *r = davit_report_get(report, i);
-        g_autofree char *text = davit_record_sentence(r);
-        if (r->severity != DAVIT_NOTE)
-            say(why, r->who, r->severity == DAVIT_ERROR ? "refuses" : "warns", -1, NULL, text);
-    }
+    for (size_t i = 0; i < davit_report_count(report); i++)
+        say_record(why, davit_report_get(report, i));
 }
 
 /* ---- formats ---- */
@@ -138,7 +155,7 @@ static void why_format(Why *why, const char *model)
         const bool declined = a->verdict == DAVIT_DECLINE;
         g_autofree char *text = davit_report_count(a->records)
                                     ? davit_record_sentence(davit_report_get(a->records, 0))
-                                    : declined ? g_strdup_printf("does not know %s", a->subject) : g_strdup("");
+                                    : declined ? g_strdup("does not know it") : g_strdup("");
         say(why, a->who, verdict_word(a), a->verdict == DAVIT_ACCEPT ? (int)a->score : -1,
             declined ? NULL : a->subject, text);
     }
@@ -147,10 +164,17 @@ static void why_format(Why *why, const char *model)
 
 /* ---- architectures ---- */
 
-static void why_arch(Why *why, const DavitSettings *settings, const DavitPlan *plan)
+/* @planned is what the plan said: no architecture, or several. */
+static void why_arch(Why *why, const DavitSettings *settings, const DavitPlan *plan,
+                     const DavitReport *planned)
 {
     g_autoptr(DavitReport) said = davit_report_new();
     begin(why, "arch");
+    for (size_t i = 0; !plan && i < davit_report_count(planned); i++) {
+        const DavitRecord *r = davit_report_get(planned, i);
+        if (r->code == DAVIT_R_ALL_DECLINED || r->code == DAVIT_R_AMBIGUOUS)
+            say_record(why, r);
+    }
     davit_plan_explain_archs(why->registry, settings, said);
     for (size_t i = 0; i < davit_report_count(said); i++) {
         const DavitRecord *r = davit_report_get(said, i);
@@ -218,9 +242,9 @@ static void why_quant(Why *why, const DavitCheckpoint *c, const DavitSettings *s
     begin(why, "quant");
     if (modules && say_quants(why, modules) && block) {
         g_autofree char *text = g_strdup_printf(
-            "quant_method %s is stale: every stored tensor is plain, so the block is ignored",
-            method ? davit_shown(method) : "not stated");
-        say(why, "core", "warns", -1, "config.json: quantization_config", text);
+            "stale quant_method %s ignored: every tensor is plain",
+            method ? davit_shown(method) : "(not stated)");
+        say(why, "core", "warns", -1, NULL, text);
     }
     say_records(why, said);
     end(why, DAVIT_KIND_ID_QUANT);
@@ -228,11 +252,10 @@ static void why_quant(Why *why, const DavitCheckpoint *c, const DavitSettings *s
 
 /* ---- tokenizers ---- */
 
-static void why_tokenizer(Why *why, const DavitCheckpoint *c)
+/* @tokenizer NULL = @said tells why. */
+static void why_tokenizer(Why *why, const DavitTokenizer *tokenizer, const DavitReport *said)
 {
     const GPtrArray *all = davit_registry_kind(why->registry, DAVIT_KIND_ID_TOKENIZER);
-    g_autoptr(DavitReport) said = davit_report_new();
-    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(c, why->registry, said);
     DavitTokenizerFacts facts = {0};
     begin(why, "tokenizer");
     if (tokenizer)
@@ -268,7 +291,7 @@ static void say_kernels(Why *why, const DavitComponent *c, const DavitProgram *p
     say(why, c->id, n ? "chosen" : "declines", -1, n ? ops : NULL,
         n         ? names->str
         : program ? "takes none of the ops, or another has a higher score (davit plugin ops)"
-                  : "not asked: there is no program of ops to compute");
+                  : "not asked: no program of ops");
 }
 
 static void why_kernels(Why *why, const DavitPlan *plan)
@@ -287,15 +310,59 @@ static void why_model(Why *why, const DavitCheckpoint *c)
     DavitCall *call = why->call;
     g_autoptr(DavitSettings) settings = davit_settings_open(c, call->report);
     const DavitPlanOptions options = {.purposes = DAVIT_RUN};
+    g_autoptr(DavitReport) planned = davit_report_new();
     g_autoptr(DavitPlan) plan = NULL;
     if (settings) {
-        plan = davit_plan_make(why->registry, c, settings, &options, call->report);
-        why_arch(why, settings, plan);
+        plan = davit_plan_make(why->registry, c, settings, &options, planned);
+        davit_report_append(call->report, planned);
+        why_arch(why, settings, plan, planned);
         why_quant(why, c, settings);
     }
-    why_tokenizer(why, c);
+    g_autoptr(DavitReport) said = davit_report_new();
+    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(c, why->registry, said);
+    why_tokenizer(why, tokenizer, said);
     if (settings)
         why_kernels(why, plan);
+}
+
+/* A folder without weights may still hold parts that other commands take. */
+static void why_parts(Why *why, const char *model)
+{
+    g_autoptr(DavitReport) said = davit_report_new();
+    g_autofree char *config = g_build_filename(model, "config.json", NULL);
+    const bool has_config = g_file_test(config, G_FILE_TEST_IS_REGULAR);
+    const DavitRecord *first;
+    g_autoptr(DavitTokenizer) tokenizer = NULL;
+    if (!g_file_test(model, G_FILE_TEST_IS_DIR))
+        return;
+    tokenizer = davit_tokenizer_open(model, why->registry, said);
+    first = davit_report_first_error(said, 0);
+    const bool has_tokenizer = tokenizer || (first && first->code != DAVIT_R_NOT_FOUND &&
+                                             first->code != DAVIT_R_ALL_DECLINED);
+    DavitTokenizerFacts facts = {0};
+    if (has_tokenizer)
+        why_tokenizer(why, tokenizer, said);
+    if (tokenizer)
+        davit_tokenizer_facts(tokenizer, &facts);
+    if (!has_config && !has_tokenizer)
+        return;
+    davit_report_add(
+        why->call->report,
+        &(DavitFinding){
+            .code = DAVIT_R_ALL_DECLINED,
+            .severity = DAVIT_NOTE,
+            .stage = "probe",
+            .subject = model,
+            .found = davit_report_text(why->call->report, "%s%s%s",
+                                       has_config ? "config.json" : "",
+                                       has_config && has_tokenizer ? " and " : "",
+                                       !has_tokenizer ? ""
+                                       : facts.source ? facts.source
+                                                      : "a tokenizer"),
+            .message = "parts of a model without its weights",
+            .hint = tokenizer ? "davit tokenize takes this directory as it is"
+                    : has_config ? "davit estimate takes config.json alone"
+                                 : NULL});
 }
 
 static int run(DavitCall *call)
@@ -311,6 +378,8 @@ static int run(DavitCall *call)
         davit_checkpoint_open(registry, call->args[0], DAVIT_INSPECT, call->report);
     if (c)
         why_model(&why, c);
+    else
+        why_parts(&why, call->args[0]);
     return davit_call_exit(call);
 }
 

@@ -5,11 +5,14 @@
 
 #include <string.h>
 
+#include <davit/tokenizer.h>
+
 #include "plugin/kinds.h"
 
 #define MAX_STRUCT     (64 * 1024) /* a size above this is garbage */
 #define MAX_COMPONENTS 256
 #define MAX_REFUSALS   64
+#define MAX_SHAPES     4096
 #define ALL_PURPOSES   (DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN)
 
 /* Who is checked, and where the findings go. */
@@ -139,6 +142,47 @@ static void take_iface(Check *check, DavitComponentLoad *load, const DavitKindIn
     load->iface = g_steal_pointer(&copy);
 }
 
+/* ---- shapes of a tokenizer ---- */
+
+/* JSON text that is an object or null, as the member of a tokenizer.json is. */
+static void check_json(Check *check, const char *field, const char *text)
+{
+    json_error_t error;
+    json_t *value = json_loads(text, JSON_DECODE_ANY, &error);
+
+    if (!value || !(json_is_object(value) || json_is_null(value)))
+        refuse(check, DAVIT_R_JSON_INVALID, field, "a JSON object or null",
+               value ? "another JSON value" : error.text,
+               "a shape that is not readable can never be found");
+    json_decref(value);
+}
+
+static void check_shape(Check *check, const davit_tok_shape *theirs, size_t index)
+{
+    davit_tok_shape shape;
+#define FIELD(name) davit_report_text(check->records, "shapes[%zu]." name, index)
+
+    if (!copy_struct(check, FIELD("struct_size"), theirs, &shape, sizeof shape,
+                     DAVIT_END(davit_tok_shape, pre_tokenizer)))
+        return;
+    require(check, FIELD("name"), shape.name != NULL);
+    require(check, FIELD("gguf_facts"), !shape.gguf_pre || shape.gguf_facts);
+    require(check, FIELD("rank_facts"), !shape.rank_hashes || shape.rank_facts);
+    if (shape.pre_tokenizer)
+        check_json(check, FIELD("pre_tokenizer"), shape.pre_tokenizer);
+    if (shape.gguf_facts)
+        check_json(check, FIELD("gguf_facts"), shape.gguf_facts);
+    if (shape.rank_facts)
+        check_json(check, FIELD("rank_facts"), shape.rank_facts);
+#undef FIELD
+}
+
+static void check_shapes(Check *check, const davit_tokenizer_iface *iface)
+{
+    for (size_t i = 0; iface->shapes && i < MAX_SHAPES && iface->shapes[i]; i++)
+        check_shape(check, iface->shapes[i], i);
+}
+
 static void validate_component(DavitComponent *c, const davit_component *theirs)
 {
     const DavitKindInfo *info = davit_kind_info(c->kind);
@@ -154,6 +198,8 @@ static void validate_component(DavitComponent *c, const davit_component *theirs)
             check.status = DAVIT_E_UNSUPPORTED;
         if (load->desc.iface)
             take_iface(&check, load, info);
+        if (load->iface && c->kind == DAVIT_KIND_ID_TOKENIZER)
+            check_shapes(&check, load->iface);
     }
     load->has_desc = check.status == DAVIT_OK;
     if (!load->has_desc)

@@ -3,6 +3,7 @@
  */
 #include "tokenizer/shape.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tokenizer/node.h"
@@ -55,6 +56,7 @@ typedef struct Near {
     double score; /* equal members, and the equal share of a string that differs */
     DavitShapeClaim claim;  /* the best so far */
     char *where;            /* owned: path of the first member that differs */
+    bool is_alike;          /* the texts that differ have something in common */
     char *found, *expected; /* owned */
 } Near;
 
@@ -81,6 +83,15 @@ static const char *inner_text(const json_t *value)
     return json_string_value(value);
 }
 
+/* Do two texts start or end alike? If not, their difference says nothing. */
+static bool is_alike(const char *a, const char *b)
+{
+    const size_t n_a = strlen(a), n_b = strlen(b);
+    const size_t n = MIN(MIN(n_a, n_b), 8);
+
+    return n == 0 || a[0] == b[0] || memcmp(a + n_a - n, b + n_b - n, n) == 0;
+}
+
 static size_t common_prefix(const char *a, const char *b)
 {
     size_t n = 0;
@@ -92,13 +103,26 @@ static size_t common_prefix(const char *a, const char *b)
     return n;
 }
 
+/* Bytes of a difference that are shown: enough to see it, and few enough for a terminal. */
+#define MAX_SHOWN 60
+
 /* (owned) a window of @text from a few characters before byte @at. */
 static char *window(const char *text, size_t at)
 {
     const size_t from = at > 12 ? at - 12 : 0;
     const char *start = g_utf8_find_prev_char(text, text + from + 1);
 
-    return g_strdup(start ? start : text);
+    return davit_escape(start ? start : text, strlen(start ? start : text), MAX_SHOWN);
+}
+
+/* (owned) a member as JSON, cut likewise. */
+static char *member_text(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    char *shown = text ? davit_escape(text, strlen(text), MAX_SHOWN) : g_strdup("absent");
+
+    free(text);
+    return shown;
 }
 
 static void note_difference(Near *near, char *where, const json_t *found,
@@ -110,6 +134,7 @@ static void note_difference(Near *near, char *where, const json_t *found,
     g_free(near->found);
     g_free(near->expected);
     near->where = where;
+    near->is_alike = !a || !b || is_alike(a, b);
     if (a && b) {
         const size_t at = common_prefix(a, b);
 
@@ -118,9 +143,8 @@ static void note_difference(Near *near, char *where, const json_t *found,
         near->expected = window(b, at);
         g_free(where);
     } else {
-        near->found = json_dumps(found, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
-        near->expected =
-            json_dumps(expected, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+        near->found = member_text(found);
+        near->expected = member_text(expected);
     }
 }
 
@@ -205,19 +229,22 @@ int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
                          const char *subject, DavitShapeClaim *out, DavitReport *report)
 {
     Near near = {.canonical = canonical, .out = out, .score = -1e9};
-    g_autofree char *shown = NULL;
     const char *hint;
 
     if (walk_claims(registry, is_equal, &near, report))
         return DAVIT_OK;
     walk_claims(registry, measure, &near, report);
-    shown = davit_escape(canonical, strlen(canonical), 4096);
+    if (!near.is_alike) { /* the best of strangers helps nobody */
+        g_clear_pointer(&near.where, g_free);
+        g_clear_pointer(&near.found, g_free);
+        g_clear_pointer(&near.expected, g_free);
+    }
     hint = near.where
                ? davit_report_text(report,
-                                   "the nearest known shape is \"%s\" of %s; it differs "
-                                   "in %s",
+                                   "install a tokenizer plugin that claims it; the nearest, "
+                                   "\"%s\" of %s, differs in %s",
                                    near.claim.shape.name, near.claim.plugin, near.where)
-               : "install a plugin of kind tokenizer that claims this shape";
+               : "install a tokenizer plugin that claims it";
     davit_report_add(
         report, &(DavitFinding){
                     .code = DAVIT_R_PRETOKENIZER_UNKNOWN,
@@ -226,8 +253,7 @@ int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
                     .subject = davit_report_text(report, "%s: pre_tokenizer", subject),
                     .found = near.found ? near.found : canonical,
                     .expected = near.expected,
-                    .message = davit_report_text(
-                        report, "no plugin claims this pre-tokenizer: %s", shown),
+                    .message = "no plugin claims this pre-tokenizer",
                     .hint = hint});
     g_free(near.where);
     g_free(near.found);

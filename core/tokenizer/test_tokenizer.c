@@ -213,7 +213,7 @@ static void truncated_file_is_refused(void)
     }
 }
 
-/* One character of a known regex changed: refused, and the record shows where. */
+/* One character of a known regex changed: refused, and the record shows where, not all of it. */
 static void changed_regex_is_shown(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
@@ -236,7 +236,7 @@ static void changed_regex_is_shown(void)
     g_assert_nonnull(strstr(record->expected, "{1,3}"));
     g_assert_nonnull(strstr(record->hint, "\"llama3\" of org.davit.tokenizer.llama3"));
     g_assert_nonnull(strstr(record->hint, "stage 1, pattern"));
-    g_assert_nonnull(strstr(record->message, "{1,4}"));
+    g_assert_cmpuint(strlen(record->found) + strlen(record->expected), <, 160);
 }
 
 /* ---- what loads ---- */

@@ -11,15 +11,19 @@
  *   stdout-has: TEXT   stdout contains TEXT;  stderr-has: likewise
  *   stderr-empty:      nothing on stderr
  *   stdout-json:       stdout is one JSON document whose "ok" tells exit 0 from others
+ *   terminal: COLUMNS  stdout and stderr are one terminal of that width; no line is longer
  *   rows: N            stdout and stderr together fit N rows of 80 columns
  *   no-json: WHY       the same call with --json is not tried
  *   stdin: TEXT        text fed to the program
  * Every call is made again with --json: the exit code must be the same, stdout one document.
  * Lines that start with # are comments. */
+#include <pty.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -35,7 +39,8 @@ typedef struct Case {
     char **argv;
     char *dir; /* {dir} and {copy} */
     GString *recipe;
-    guint rows; /* 0 = not asked */
+    guint rows;     /* 0 = not asked */
+    guint terminal; /* columns, 0 = pipes */
     int exit;
     GString *want_stdout; /* NULL = not compared */
     GPtrArray *stdout_has, *stderr_has;
@@ -92,6 +97,8 @@ static void add_line(Case *c, const char *key, const char *value)
         c->dir = make_copy(value);
     } else if (strcmp(key, "recipe") == 0) {
         g_string_append_printf(c->recipe, "%s\n", value);
+    } else if (strcmp(key, "terminal") == 0) {
+        c->terminal = (guint)atoi(value);
     } else if (strcmp(key, "rows") == 0) {
         c->rows = (guint)atoi(value);
     } else if (strcmp(key, "exit") == 0) {
@@ -244,6 +251,43 @@ static char *spawn(char **argv, const char *input, char **out_err, int *out_code
     return out;
 }
 
+/* (owned) As spawn, on a terminal of @columns; what it shows, without carriage returns. */
+static char *spawn_on_terminal(char **argv, guint columns, int *out_code)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    GString *shown = g_string_new(NULL);
+    char buf[4096];
+    int terminal, status;
+    ssize_t n;
+    const pid_t child = forkpty(&terminal, NULL, NULL, &size);
+    g_assert_cmpint(child, >=, 0);
+    if (child == 0) {
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    while ((n = read(terminal, buf, sizeof buf)) > 0) /* EIO: the other end is closed */
+        for (ssize_t i = 0; i < n; i++)
+            if (buf[i] != '\r')
+                g_string_append_c(shown, buf[i]);
+    close(terminal);
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_true(WIFEXITED(status));
+    *out_code = WEXITSTATUS(status);
+    return g_string_free(shown, FALSE);
+}
+
+static void check_columns(const Case *c, const char *shown)
+{
+    g_auto(GStrv) lines = g_strsplit(shown, "\n", -1);
+    for (char **l = lines; *l; l++) {
+        const char *word = *l + strspn(*l, " "); /* one that is longer by itself stays whole */
+        if (g_utf8_strlen(*l, -1) > (glong)c->terminal && strchr(word, ' ')) {
+            g_test_message("longer than %u columns: %s", c->terminal, *l);
+            g_test_fail();
+        }
+    }
+}
+
 /* Does the case ask for a document already, or for something that is none? */
 static bool has_document(const Case *c)
 {
@@ -288,7 +332,12 @@ static void run_case(gconstpointer data)
     Case c = read_case(data);
     g_autofree char *err = NULL;
     int code;
-    g_autofree char *out = spawn(c.argv, c.input, &err, &code);
+    g_autofree char *out = c.terminal ? spawn_on_terminal(c.argv, c.terminal, &code)
+                                      : spawn(c.argv, c.input, &err, &code);
+    if (c.terminal) {
+        err = g_strdup("");
+        check_columns(&c, out);
+    }
     if (code != c.exit) {
         g_test_message("exit %d, expected %d; stderr:\n%s", code, c.exit, err);
         g_test_fail();
