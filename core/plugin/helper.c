@@ -293,6 +293,7 @@ static json_t *make_probe(const DavitHelperRun *run, json_t *doc, const json_t *
         json_object_set_new(probe, "exit", json_integer(WEXITSTATUS(run->status)));
     if (doc) {
         json_object_set(probe, "records", json_object_get(doc, "records"));
+        json_object_set(probe, "components", json_object_get(doc, "components"));
         json_object_set(probe, "steps", json_object_get(doc, "ms"));
         json_object_set(probe, "status", json_object_get(doc, "status"));
     }
@@ -403,17 +404,16 @@ int32_t davit_helper_probe(DavitPluginFile *file, DavitReport *report)
 }
 
 /* Codes that follow from the bytes of the file: nothing but another file changes them. */
-static bool is_settled(const json_t *probe)
+static bool is_settled(const json_t *records)
 {
     static const uint32_t codes[] = {
         DAVIT_R_NO_ENTRY,          DAVIT_R_BAD_MAGIC,    DAVIT_R_BAD_SIZE,
-        DAVIT_R_MANIFEST_MISMATCH, DAVIT_R_KIND_VERSION, DAVIT_R_MISSING_FIELD};
+        DAVIT_R_MANIFEST_MISMATCH, DAVIT_R_KIND_VERSION, DAVIT_R_MISSING_FIELD,
+        DAVIT_R_JSON_INVALID};
     size_t i;
     json_t *r;
 
-    if (strcmp(text_of(probe, "outcome"), "refused") != 0)
-        return false;
-    json_array_foreach(json_object_get(probe, "records"), i, r)
+    json_array_foreach(records, i, r)
     {
         const uint32_t code = davit_code_number(text_of(r, "code"));
 
@@ -461,21 +461,50 @@ static void warn_of_last(DavitPluginFile *file)
                             .hint = r->hint});
 }
 
+/* A component that its file alone decides to be refused. */
+static void recall_component(const DavitPluginFile *file, const char *id, const json_t *records)
+{
+    const GPtrArray *all = file->load->components;
+
+    for (size_t i = 0; is_settled(records) && i < all->len; i++) {
+        DavitComponent *c = g_ptr_array_index(all, i);
+
+        if (strcmp(c->id, id) != 0 || !davit_component_usable(c))
+            continue;
+        copy_records(records, c->records);
+        c->state = DAVIT_STATE_REFUSED;
+    }
+}
+
+static void recall_components(const DavitPluginFile *file)
+{
+    size_t i;
+    json_t *c;
+
+    json_array_foreach(json_object_get(file->probe, "components"), i, c)
+        recall_component(file, text_of(c, "id"), json_object_get(c, "records"));
+}
+
 void davit_helper_recall(DavitPluginFile *file)
 {
     DavitFileLoad *load = file->load;
+    const char *outcome;
 
     file->probe = json_incref(
         davit_cache_get(load->registry->cache, load->real, &load->seen, "probe"));
     if (file->state != DAVIT_STATE_OK || !file->probe)
         return;
+    outcome = text_of(file->probe, "outcome");
     if (is_quarantine(file->probe)) {
         report_quarantine(file, file->probe, file->records);
         set_state(file, DAVIT_STATE_QUARANTINED);
-    } else if (is_settled(file->probe)) {
+    } else if (strcmp(outcome, "ok") == 0) {
+        recall_components(file);
+    } else if (strcmp(outcome, "refused") == 0 &&
+               is_settled(json_object_get(file->probe, "records"))) {
         copy_records(json_object_get(file->probe, "records"), file->records);
         set_state(file, DAVIT_STATE_REFUSED);
-    } else if (strcmp(text_of(file->probe, "outcome"), "refused") == 0) {
+    } else if (strcmp(outcome, "refused") == 0) {
         warn_of_last(file);
     }
 }

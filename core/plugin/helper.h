@@ -33,7 +33,7 @@ int32_t davit_helper_probe(DavitPluginFile *file, DavitReport *report);
 int32_t davit_helper_probe_again(DavitPluginFile *file, DavitReport *report);
 
 /* Part of gate 4: fill file->probe from the cache; a file in quarantine gets its records and
- * the state QUARANTINED. */
+ * the state QUARANTINED; components that their own bytes made refused get theirs and REFUSED. */
 void davit_helper_recall(DavitPluginFile *file);
 
 /* (owned) the helper program for davit's own plugin directory @builtin_dir (may be NULL):

@@ -137,8 +137,25 @@ static json_t *records_after(const DavitReport *report, size_t first)
     return list;
 }
 
+/* (owned) [{"id","records"}] of components that a gate refused after the file was loaded. */
+static json_t *refused_components(const DavitPluginFile *file)
+{
+    const GPtrArray *all = file->load->components;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < all->len; i++) {
+        const DavitComponent *c = g_ptr_array_index(all, i);
+
+        if (c->state == DAVIT_STATE_REFUSED && davit_report_failed(c->records))
+            json_array_append_new(list, json_pack("{s:s, s:o}", "id", c->id, "records",
+                                                  records_after(c->records, 0)));
+    }
+    return list;
+}
+
+/* @components is given to the document. */
 static void say_report(int32_t status, const DavitReport *records, size_t first,
-                       bool skipped)
+                       json_t *components, bool skipped)
 {
     json_t *ms = json_object();
     json_t *doc;
@@ -146,8 +163,9 @@ static void say_report(int32_t status, const DavitReport *records, size_t first,
 
     for (size_t i = 0; i < child.n_steps; i++)
         json_object_set_new(ms, child.steps[i].what, json_real(child.steps[i].t_ms));
-    doc = json_pack("{s:i, s:o, s:o, s:b}", "status", (int)status, "records",
-                    records_after(records, first), "ms", ms, "skipped", (int)skipped);
+    doc = json_pack("{s:i, s:o, s:o, s:o, s:b}", "status", (int)status, "records",
+                    records_after(records, first), "components", components, "ms", ms,
+                    "skipped", (int)skipped);
     text = json_dumps(doc, JSON_COMPACT);
     if (text)
         say_line(text);
@@ -176,6 +194,7 @@ int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *co
     size_t first = davit_report_count(file->records);
     int32_t status = DAVIT_E_UNSUPPORTED;
     bool skipped = false;
+    json_t *components;
 
     child.fd = fd;
     davit_running_watch(on_step);
@@ -191,8 +210,9 @@ int davit_helper_serve(int fd, const char *path, bool is_builtin, const char *co
             use_components(file);
         davit_report_append(kept, file->records);
     }
+    components = refused_components(file);
     davit_registry_free(registry); /* destroys and quiesces, which may crash too */
     end_step();
-    say_report(status, kept, first, skipped);
+    say_report(status, kept, first, components, skipped);
     return 0;
 }

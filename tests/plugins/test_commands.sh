@@ -120,6 +120,16 @@ for code in "R101 not-regular" "R102 perm-writable" "R601 io-failed" "R104 trunc
     out_has "$code"
 done
 
+# ---- a component that is wrong inside is listed as refused once it was looked at ----
+for pair in "shape_cut_json shapes[1].pre_tokenizer" "shape_no_facts shapes[1].gguf_facts" "no_iface iface"; do
+    name=${pair% *}
+    expect 0 plugin list --probe --plugin-path "$fixtures/$name.so"
+    grep -E "^refused +(tokenizer|format) +org.example.$name .*R(157 missing-field|307 json-invalid)" \
+        "$scratch/out" >/dev/null || die "$name is not listed as refused"
+    expect 0 plugin list --plugin-path "$fixtures/$name.so" --json # from the cache
+    out_has "org.example.$name: ${pair#* }"
+done
+
 # ---- why: an unknown architecture, a stale block, a foreign tokenizer, on one screen ----
 rm -rf "$scratch/model"
 cp -r "$models/llama" "$scratch/model"
@@ -130,7 +140,7 @@ sed '/"pre_tokenizer"/,/}/ s/"ByteLevel"/"Strange"/' \
     "$models/llama/tokenizer.json" >"$scratch/model/tokenizer.json"
 expect 3 why "$scratch/model"
 out_has "does not name UnknownForCausalLM"
-out_has "quant_method awq is stale"
+out_has "stale quant_method awq ignored"
 out_has "refuses"
 [ "$(wc -l <"$scratch/out")" -le 24 ] || die "why is longer than a screen"
 

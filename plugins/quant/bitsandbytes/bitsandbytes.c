@@ -20,6 +20,7 @@ static int32_t bnb_create(void *bundle_ctx, const davit_create_in *in, void **ou
     if (!plugin)
         return davit_say(sink, DAVIT_E_LIMIT,
                          &(davit_refusal){.code = DAVIT_R_OUT_OF_MEMORY,
+                                          .subject = in->component,
                                           .message = "no memory for the plugin"});
     *plugin = (Plugin){in->host->suite(in->host->ctx, "json", 1, 0), in->host->ctx};
     *out_self = plugin;
