@@ -159,6 +159,9 @@ static int list(DavitCall *call)
 const DavitCommand davit_command_plugin_list = {
     .name = "plugin list",
     .summary = "list every plugin component, its state and why it is not used",
+    .description = "Reads manifests and what the probe helper remembers; no plugin code runs without "
+                   "--probe.\nStates: ok; partial (refuses some purposes); refuses (of itself); refused "
+                   "(by davit: the code says why);\nshadowed; disabled; quarantined (crashed or hung).",
     .flags = flags,
     .examples = examples,
     .run = list,

@@ -389,6 +389,10 @@ const DavitCommand davit_command_why = {
     .min_args = 1,
     .max_args = 1,
     .summary = "every plugin asked about a model, its verdict and reason, and who was chosen",
+    .description = "Asks formats, architectures, quantised layouts, tokenizers and kernels, each even "
+                   "if one before it\nfailed. What is refused follows in full on stderr: what was "
+                   "found, what was expected, what to do.\nOf a folder without weights the tokenizer "
+                   "is asked, and other parts are named.",
     .examples = examples,
     .run = run,
 };

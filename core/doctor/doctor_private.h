@@ -75,6 +75,9 @@ bool davit_patient_int(const DavitPatient *patient, const char *key, int64_t *ou
 /* Rows of the embedding, else vocab_size; 0 = neither is known. */
 uint64_t davit_patient_rows(const DavitPatient *patient);
 
+/* Does component @who (an id, or NULL) say that it takes files of this extension? Formats are
+ * known by what they take, never by their names. */
+bool davit_takes_extension(DavitRegistry *registry, const char *who, const char *extension);
 /* Put records of other parts where they belong. @from: first record that is new. */
 void davit_doctor_sort(DavitDoctor *doctor, const DavitReport *said);
 

@@ -134,7 +134,7 @@ static void check_extension(DavitDoctor *d)
     const DavitCheckpoint *c = d->patient.checkpoint;
     const char *name = c ? davit_checkpoint_file(c, 0).name : NULL;
 
-    if (name && strstr(davit_checkpoint_format(c), ".gguf") &&
+    if (name && davit_takes_extension(d->patient.registry, davit_checkpoint_format(c), "gguf") &&
         !g_str_has_suffix(name, ".gguf"))
         davit_doctor_say(d, "D03",
                          &(DavitFinding){.severity = DAVIT_NOTE,

@@ -7,12 +7,25 @@
 
 /* ---- whose is it ---- */
 
-static bool is_gguf(const DavitRecord *r)
+bool davit_takes_extension(DavitRegistry *registry, const char *who, const char *extension)
 {
-    return r->who && strstr(r->who, ".gguf");
+    const GPtrArray *all = davit_registry_components(registry);
+
+    for (guint i = 0; who && i < all->len; i++) {
+        const DavitComponent *c = g_ptr_array_index(all, i);
+
+        if (strcmp(c->id, who) == 0)
+            return c->capability && davit_capability_has(c->capability, "ext", extension);
+    }
+    return false;
 }
 
-static const char *check_of_open(const DavitRecord *r)
+static bool is_gguf(const DavitDoctor *d, const DavitRecord *r)
+{
+    return davit_takes_extension(d->patient.registry, r->who, "gguf");
+}
+
+static const char *check_of_open(const DavitDoctor *d, const DavitRecord *r)
 {
     switch (r->code) {
     case DAVIT_R_PICKLE_UNSAFE:
@@ -34,14 +47,14 @@ static const char *check_of_open(const DavitRecord *r)
     case DAVIT_R_TENSOR_OUT_OF_FILE:
     case DAVIT_R_EMPTY_FILE:
     case DAVIT_R_LFS_POINTER:
-        return is_gguf(r) ? "D03" : "D02";
+        return is_gguf(d, r) ? "D03" : "D02";
     case DAVIT_R_IO_FAILED:
     case DAVIT_R_NOT_REGULAR:
         return "D38";
     case DAVIT_R_NOT_FOUND:
         return "D35";
     default:
-        return is_gguf(r) ? "D03" : "D01";
+        return is_gguf(d, r) ? "D03" : "D01";
     }
 }
 
@@ -115,18 +128,18 @@ static bool is_of_file(const DavitRecord *r, const char *name)
     return r->subject && g_str_has_prefix(r->subject, name);
 }
 
-static const char *check_of(const DavitRecord *r)
+static const char *check_of(const DavitDoctor *d, const DavitRecord *r)
 {
     const char *stage = r->stage ? r->stage : "";
 
     if (r->code == DAVIT_R_LFS_POINTER || r->code == DAVIT_R_EMPTY_FILE)
-        return is_gguf(r) ? "D03" : "D02";
+        return is_gguf(d, r) ? "D03" : "D02";
     if (r->code == DAVIT_R_USER_DECISION)
         return "D08";
     if (strcmp(stage, "path") == 0)
         return check_of_path(r);
     if (strcmp(stage, "probe") == 0)
-        return check_of_open(r);
+        return check_of_open(d, r);
     if (is_of_file(r, "tokenizer"))
         return "D14";
     if (is_of_file(r, "config.json") || is_of_file(r, "params.json"))
@@ -141,7 +154,7 @@ static const char *check_of(const DavitRecord *r)
     if (strcmp(stage, "plan") == 0 || strcmp(stage, "claim") == 0 ||
         strcmp(stage, "check") == 0)
         return check_of_plan(r);
-    return check_of_open(r);
+    return check_of_open(d, r);
 }
 
 /* ---- alike ones ---- */
@@ -231,18 +244,19 @@ static void say_group(DavitDoctor *doctor, const Group *g)
         .message = r->message,
         .hint = hint ? hint : r->hint};
 
-    davit_doctor_say(doctor, check_of(r), &finding);
+    davit_doctor_say(doctor, check_of(doctor, r), &finding);
 }
 
 /* Defaults of settings that a file may well omit are no finding; those that make text
  * wrong when they were lost are looked at by their own checks, and so are pickles and
  * adapters beside the weights. */
-static bool is_idle(const DavitRecord *r)
+static bool is_idle(const DavitDoctor *d, const DavitRecord *r)
 {
     if (r->severity != DAVIT_NOTE)
         return false;
     if (r->code == DAVIT_R_STRAY_SHARD)
-        return g_strcmp0(r->stage, "hub") == 0 || (r->who && strstr(r->who, ".pickle")) ||
+        return g_strcmp0(r->stage, "hub") == 0 ||
+               davit_takes_extension(d->patient.registry, r->who, "pkl") ||
                (r->subject && g_str_has_prefix(r->subject, "adapter_model"));
     return r->code == DAVIT_R_ASSUMED || r->code == DAVIT_R_ALL_DECLINED;
 }
@@ -257,7 +271,7 @@ void davit_doctor_sort(DavitDoctor *doctor, const DavitReport *said)
     for (size_t i = 0; i < davit_report_count(said); i++) {
         const DavitRecord *r = davit_report_get(said, i);
 
-        if (!is_idle(r))
+        if (!is_idle(doctor, r))
             add_to_groups(groups, r, n_layers);
     }
     for (guint i = 0; i < groups->len; i++)
