@@ -58,10 +58,6 @@ typedef struct DavitComponentLoad {
     void *self; /* the plugin's instance */
 } DavitComponentLoad;
 
-/* (owned) A registry of one file that was named, without search path, cache and helper: for
- * the helper itself. */
-DavitRegistry *davit_registry_single(const char *path, bool is_builtin);
-
 /* OK, PARTIAL and REFUSES take part in selection. */
 static inline bool davit_component_usable(const DavitComponent *component)
 {

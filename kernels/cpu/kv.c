@@ -5,11 +5,21 @@
 #include <davit/help/records.h>
 #include <davit/help/ref.h>
 
+/* The product of all four and 4 bytes fits 64 bits; no model is near it. */
+#define MAX_EXTENT (1u << 20)
+
+static int fits(const davit_state_spec *spec, uint64_t block_tokens)
+{
+    return spec->n_heads > 0 && spec->n_heads <= MAX_EXTENT && spec->k_dim > 0 &&
+           spec->k_dim <= MAX_EXTENT && spec->v_dim > 0 && spec->v_dim <= MAX_EXTENT &&
+           block_tokens > 0 && block_tokens <= MAX_EXTENT;
+}
+
 uint64_t cpu_state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                         const davit_sink *sink)
 {
     (void)self;
-    if (spec->kind == DAVIT_STATE_KV && block_tokens > 0 &&
+    if (spec->kind == DAVIT_STATE_KV && fits(spec, block_tokens) &&
         (strcmp(spec->dtype, "f32/1") == 0 || strcmp(spec->dtype, "f16/1") == 0)) {
         const uint64_t head = kv_key_elems(spec, block_tokens) + block_tokens * spec->v_dim;
         return cpu_round_up(spec->n_heads * head * kv_elem_bytes(spec), 64);
@@ -18,7 +28,7 @@ uint64_t cpu_state_size(void *self, const davit_state_spec *spec, uint64_t block
               &(davit_refusal){
                   .code = DAVIT_R_OP_MISSING,
                   .subject = "state",
-                  .expected = "kind kv, stored as f32/1 or f16/1",
+                  .expected = "kind kv, stored as f32/1 or f16/1, extents from 1 to 2^20",
                   .found = spec->dtype,
                   .message = "the CPU kernels do not keep this state",
               });

@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t odd_size(davit_test *t)
-{
-    static const uint64_t sizes[] = {0,  1,   2,   3,   5,        7,           15,         17,
-                                     31, 33,  63,  64,  255,      256,         257,        1000,
-                                     4096, 1u << 20, 1ull << 31, 1ull << 32, 1ull << 62, UINT64_MAX};
-
-    return sizes[davit_test_between(t, 0, sizeof sizes / sizeof *sizes - 1)];
-}
-
 /* ---- calls ---- */
 
 /* A plan asks about shapes only: no data, no segments, no batch. */
@@ -37,14 +28,14 @@ static void damage(test_call *c)
     const uint64_t w = davit_test_between(t, 0, DAVIT_MAX_WEIGHTS - 1);
 
     switch (davit_test_between(t, 0, 9)) {
-    case 0: call->in[davit_test_between(t, 0, DAVIT_MAX_IN - 1)].width = odd_size(t); break;
-    case 1: call->out[davit_test_between(t, 0, DAVIT_MAX_OUT - 1)].width = odd_size(t); break;
+    case 0: call->in[davit_test_between(t, 0, DAVIT_MAX_IN - 1)].width = test_odd_size(t); break;
+    case 1: call->out[davit_test_between(t, 0, DAVIT_MAX_OUT - 1)].width = test_odd_size(t); break;
     case 2: call->n_in = (uint32_t)davit_test_between(t, 0, call->n_in); break;
     case 3: call->n_out = (uint32_t)davit_test_between(t, 0, call->n_out); break;
     case 4: call->n_weights = (uint32_t)davit_test_between(t, 0, call->n_weights); break;
     case 5: call->weight[w] = NULL; break;
-    case 6: c->weights[w].n_cols = odd_size(t); break;
-    case 7: c->weights[w].n_rows = odd_size(t); break;
+    case 6: c->weights[w].n_cols = test_odd_size(t); break;
+    case 7: c->weights[w].n_rows = test_odd_size(t); break;
     case 8: c->weights[w].layout = "org.nobody.odd/1"; break;
     default: /* a field of the attributes; not struct_size */
         c->attr.bytes[davit_test_between(t, 8, 63)] = (uint8_t)davit_test_random(t);
@@ -120,16 +111,16 @@ static void break_states(davit_test *t, const davit_kernels_iface *iface, uint64
         const davit_state_spec spec = {
             .struct_size = DAVIT_END(davit_state_spec, dtype),
             .kind = (uint32_t)davit_test_between(t, 0, 2),
-            .n_heads = odd_size(t),
-            .k_dim = odd_size(t),
-            .v_dim = odd_size(t),
-            .window = odd_size(t),
+            .n_heads = test_odd_size(t),
+            .k_dim = test_odd_size(t),
+            .v_dim = test_odd_size(t),
+            .window = test_odd_size(t),
             .dtype = dtypes[davit_test_between(t, 0, 2)]};
         uint64_t before, bytes;
 
         davit_test_forget(t);
         before = t->records.n;
-        bytes = iface->state_size(davit_test_self(t), &spec, 1 + odd_size(t) % 4096, &t->sink);
+        bytes = iface->state_size(davit_test_self(t), &spec, 1 + test_odd_size(t) % 4096, &t->sink);
         test_expect(t, bytes > 0 || t->records.n > before,
                     "state_size gives 0 without a record");
     }
@@ -148,8 +139,8 @@ static void break_packs(davit_test *t, const davit_kernels_iface *iface)
             uint64_t params[8];
 
             for (size_t k = 0; k < 8; k++)
-                params[k] = odd_size(t);
-            (void)pack->block_bytes(davit_test_self(t), odd_size(t), params);
+                params[k] = test_odd_size(t);
+            (void)pack->block_bytes(davit_test_self(t), test_odd_size(t), params);
         }
     }
 }

@@ -66,22 +66,13 @@ static uint64_t pick(davit_test *t, uint64_t n)
     return davit_test_between(t, 0, n - 1);
 }
 
-static uint64_t odd_size(davit_test *t)
-{
-    static const uint64_t sizes[] = {0,  1,  2,   3,   4,   7,    8,          16,
-                                     32, 33, 64,  96,  128, 256,  512,        1000,
-                                     1u << 20, 1ull << 31, 1ull << 40, 1ull << 63, UINT64_MAX};
-
-    return pick(t, 4) ? sizes[2 + pick(t, 13)] : sizes[pick(t, sizeof sizes / sizeof *sizes)];
-}
-
 /* An axis: mostly one that may fit the others. */
 static uint64_t some_axis(broken *b)
 {
     static const uint64_t parts[] = {1, 1, 1, 2, 4, 8, 16, 32, 128};
 
     if (pick(b->t, 12) == 0)
-        return odd_size(b->t);
+        return test_odd_size(b->t);
     return b->sizes[pick(b->t, 2)] / parts[pick(b->t, sizeof parts / sizeof *parts)];
 }
 

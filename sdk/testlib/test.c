@@ -256,6 +256,16 @@ uint64_t davit_test_between(davit_test *t, uint64_t lo, uint64_t hi)
     return lo + davit_test_random(t) % (hi - lo + 1);
 }
 
+uint64_t test_odd_size(davit_test *t)
+{
+    static const uint64_t sizes[] = {
+        0,    1,    2,    3,         4,          5,          7,          8,          15, 16, 17,
+        31,   32,   33,   63,        64,         96,         128,        255,        256, 257, 512,
+        1000, 4096, 1u << 20, 1ull << 31, 1ull << 32, 1ull << 40, 1ull << 62, 1ull << 63, UINT64_MAX};
+
+    return sizes[davit_test_between(t, 0, sizeof sizes / sizeof *sizes - 1)];
+}
+
 float davit_test_normal(davit_test *t)
 {
     double sum = -6;

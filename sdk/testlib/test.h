@@ -58,6 +58,10 @@ void test_source_free(davit_source *source);
 uint8_t *test_exact(const void *bytes, uint64_t n);
 void test_exact_free(uint8_t *copy, uint64_t n);
 
+/* A size that loops, blocks and products stumble over: 0, round numbers and their neighbours, the
+ * ends of 32 and 64 bits. */
+uint64_t test_odd_size(davit_test *t);
+
 /* Probe, open and close once; nothing is compared and nothing kept. */
 void test_format_once(davit_test *t, const char *name, const void *bytes, uint64_t n);
 

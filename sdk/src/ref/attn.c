@@ -8,10 +8,20 @@ static uint64_t element_bytes(const davit_state_spec *spec)
     return strcmp(spec->dtype, "f16/1") == 0 ? 2 : 4;
 }
 
+/* The product of all four and 4 bytes fits 64 bits; no model is near it. */
+#define MAX_EXTENT (1u << 20)
+
+static int fits(const davit_state_spec *spec, uint64_t block_tokens)
+{
+    return spec->n_heads > 0 && spec->n_heads <= MAX_EXTENT && spec->k_dim > 0 &&
+           spec->k_dim <= MAX_EXTENT && spec->v_dim > 0 && spec->v_dim <= MAX_EXTENT &&
+           block_tokens > 0 && block_tokens <= MAX_EXTENT;
+}
+
 uint64_t davit_ref_state_size(const davit_state_spec *spec, uint64_t block_tokens,
                               const davit_sink *sink)
 {
-    if (spec->kind == DAVIT_STATE_KV && block_tokens > 0 &&
+    if (spec->kind == DAVIT_STATE_KV && fits(spec, block_tokens) &&
         (strcmp(spec->dtype, "f32/1") == 0 || strcmp(spec->dtype, "f16/1") == 0)) {
         const uint64_t bytes =
             spec->n_heads * (spec->k_dim + spec->v_dim) * block_tokens * element_bytes(spec);
@@ -22,7 +32,7 @@ uint64_t davit_ref_state_size(const davit_state_spec *spec, uint64_t block_token
                                     .struct_size = DAVIT_END(davit_refusal, url),
                                     .code = DAVIT_R_OP_MISSING,
                                     .subject = "state",
-                                    .expected = "kind kv, dtype f32/1 or f16/1",
+                                    .expected = "kind kv, dtype f32/1 or f16/1, extents from 1 to 2^20",
                                     .found = spec->dtype,
                                     .message = "this state is not supported",
                                 });
