@@ -59,7 +59,13 @@ static int32_t check_extent(DavitPart *part, const davit_tensor_info *t)
                               t->n_bytes),
             "the tensor's bytes do not follow from shape and dtype");
     if (!davit_bytes_inside(t->off, t->n_bytes, davit_source_size(part->source)))
-        return bad(part, DAVIT_R_TENSOR_OUT_OF_FILE, t->name, NULL, NULL,
+        return bad(part, DAVIT_R_TENSOR_OUT_OF_FILE, t->name,
+                   davit_report_text(part->sink->report,
+                                     "end <= %" G_GUINT64_FORMAT " (file size)",
+                                     davit_source_size(part->source)),
+                   davit_report_text(part->sink->report,
+                                     "%" G_GUINT64_FORMAT " bytes at %" G_GUINT64_FORMAT,
+                                     t->n_bytes, t->off),
                    "the tensor's bytes lie outside the file");
     return DAVIT_OK;
 }

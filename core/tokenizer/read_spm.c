@@ -177,7 +177,7 @@ static int32_t read_trainer(Model *m, davit_span message)
         else if (f.number == 43)
             m->pad = (int32_t)f.value;
     }
-    return more < 0 ? invalid(m, "trainer_spec", NULL, "the message is malformed")
+    return more < 0 ? invalid(m, "trainer_spec", "a protobuf message", "the message is malformed")
                     : DAVIT_OK;
 }
 
@@ -196,7 +196,7 @@ static int32_t read_normalizer(Model *m, davit_span message)
         else if (f.number == 5 && f.wire == 0)
             m->escape_spaces = f.value != 0;
     }
-    return more < 0 ? invalid(m, "normalizer_spec", NULL, "the message is malformed")
+    return more < 0 ? invalid(m, "normalizer_spec", "a protobuf message", "the message is malformed")
                     : DAVIT_OK;
 }
 
