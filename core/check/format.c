@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/small_file.h"
 #include "source/source.h"
 
 #define N_BYTES    4096          /* of a head */
@@ -139,10 +140,10 @@ static GPtrArray *files_of(Check *check, const DavitComponent *c)
     uint8_t bytes[512];
 
     for (size_t i = 0; check->samples[i]; i++) {
-        char *text;
-        gsize n;
+        gsize n = 0;
+        char *text = davit_small_file_read(check->samples[i], MAX_SAMPLE, &n, NULL);
 
-        if (g_file_get_contents(check->samples[i], &text, &n, NULL) && n <= MAX_SAMPLE)
+        if (text)
             g_ptr_array_add(files, g_bytes_new_take(text, n));
         else
             check_fail(check, NULL, check->samples[i], "a file of at most 64 MiB", "none",

@@ -29,10 +29,13 @@ static void print_assumed(const DavitCall *call)
             continue;
         g_string_append_printf(names, "%s%s", n++ ? ", " : "", r->subject ? r->subject : "?");
     }
-    if (n)
-        fprintf(stderr, "davit: note: defaults were taken for what the files do not state: %s "
-                        "(-v tells each)\n",
-                names->str);
+    if (!n)
+        return;
+    g_autofree char *line = g_strdup_printf("davit: note: defaults were taken for what the files "
+                                            "do not state: %s (-v tells each)",
+                                            names->str);
+    g_autofree char *shown = davit_wrap(line, davit_terminal_columns(STDERR_FILENO), 4);
+    fprintf(stderr, "%s\n", shown);
 }
 
 static void print_record(const DavitCall *call, const DavitRecord *r)

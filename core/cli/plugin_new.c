@@ -9,6 +9,7 @@
 
 #include <glib/gstdio.h>
 
+#include "base/small_file.h"
 #include "cli/commands.h"
 #include "cli/plugin_templates.h"
 
@@ -58,7 +59,7 @@ static int wrong(DavitCall *call, const char *subject, const char *expected, con
     return DAVIT_EXIT_USAGE;
 }
 
-/* A C identifier, a file name and a CMake target at once. */
+/* A C identifier, a file name and a CMake target at once; davit_component is the SDK's. */
 static bool is_name(const char *name)
 {
     static const char *const targets[] = {"all",  "clean",   "help",         "install",
@@ -68,7 +69,7 @@ static bool is_name(const char *name)
 
     return g_ascii_islower(name[0]) && n <= MAX_NAME &&
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n &&
-           !g_strv_contains(targets, name);
+           !g_str_has_prefix(name, "davit") && !g_strv_contains(targets, name);
 }
 
 /* Two or more parts of letters, digits, '-' and '_', joined by dots. */
@@ -121,7 +122,8 @@ static int check(DavitCall *call, const Project *project)
         return wrong(call, "KIND", KINDS, project->kind, "there is no template for this kind");
     if (!is_name(project->name))
         return wrong(call, "NAME",
-                     "at most 32 of a-z, 0-9 and _, a letter first, no name of a build target",
+                     "at most 32 of a-z, 0-9 and _, a letter first, not davit first, no name of a "
+                     "build target",
                      project->name, "the name cannot be used in C, CMake and file names");
     if (!is_id(project->id))
         return wrong(call, "--id", "org.me.KIND.NAME", project->id,
@@ -292,9 +294,10 @@ static int read_config(DavitCall *call, const char *path, Project *project)
     json_t *doc;
     const char *class_name, *model_type;
 
-    if (!g_file_get_contents(path, &text, &len, &error))
+    text = davit_small_file_read(path, MAX_CONFIG, &len, &error);
+    if (!text)
         return failed(call, path, error->message);
-    doc = len <= MAX_CONFIG ? json_loadb(text, len, 0, &where) : NULL;
+    doc = json_loadb(text, len, 0, &where);
     class_name =
         json_string_value(json_array_get(json_object_get(doc, "architectures"), 0));
     model_type = json_string_value(json_object_get(doc, "model_type"));

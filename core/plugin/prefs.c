@@ -3,10 +3,13 @@
 #include "plugin/prefs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
 #include "plugin/trust.h"
 
 #define FILE_NAME   "plugins.json"
@@ -43,7 +46,7 @@ static void unreadable(DavitReport *report, const char *path, const char *why)
                                 .status = is_foreign ? DAVIT_OK : DAVIT_E_USAGE,
                                 .stage = "search",
                                 .subject = path,
-                                .expected = "a file that can be read, or none",
+                                .expected = "a file of at most 1 MiB, or none",
                                 .found = why,
                                 .message = is_foreign
                                                ? "the folder of settings is closed to this user; "
@@ -51,7 +54,7 @@ static void unreadable(DavitReport *report, const char *path, const char *why)
                                                : "the settings cannot be read",
                                 .hint = is_foreign ? "set HOME or XDG_CONFIG_HOME to a folder "
                                                      "of this user's"
-                                                   : "make the file readable, or remove it"});
+                                                   : "mend the file, or remove it"});
 }
 
 /* (owned) the object in @path; NULL if there is no file, or after a record. */
@@ -63,19 +66,18 @@ static json_t *read_object(const char *path, DavitReport *report)
     size_t len = 0;
     json_t *doc;
 
-    if (!g_file_get_contents(path, &text, &len, &error)) {
+    text = davit_small_file_read(path, MAX_BYTES, &len, &error);
+    if (!text) {
         if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT) &&
             !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOTDIR))
             unreadable(report, path, error->message);
         return NULL;
     }
-    doc = len <= MAX_BYTES ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &where) : NULL;
+    doc = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
     if (json_is_object(doc))
         return doc;
-    bad(report, path, path, "one JSON object of at most 1 MiB",
-        doc || len > MAX_BYTES
-            ? NULL
-            : davit_report_text(report, "line %d: %s", where.line, where.text));
+    bad(report, path, path, "one JSON object",
+        doc ? "an array" : davit_report_text(report, "line %d: %s", where.line, where.text));
     json_decref(doc);
     return NULL;
 }
@@ -285,13 +287,11 @@ const char *davit_prefs_lock(const DavitPrefs *prefs, const char *id)
 
 static int32_t write_user(DavitPrefs *prefs, DavitReport *report)
 {
-    g_autofree char *dir = g_path_get_dirname(prefs->user_path);
     g_autoptr(GError) error = NULL;
     char *text = json_dumps(prefs->user, JSON_INDENT(2) | JSON_SORT_KEYS);
     g_autofree char *whole = g_strconcat(text ? text : "{}", "\n", NULL);
 
     free(text);
-    g_mkdir_with_parents(dir, 0700);
     if (g_file_set_contents_full(prefs->user_path, whole, -1, G_FILE_SET_CONTENTS_CONSISTENT,
                                  0644, &error))
         return DAVIT_OK;
@@ -307,9 +307,36 @@ static int32_t write_user(DavitPrefs *prefs, DavitReport *report)
                                                     "XDG_CONFIG_HOME"});
 }
 
-/* The user's object, made if there is none; NULL after a record. */
-static json_t *user_object(DavitPrefs *prefs, DavitReport *report)
+/* Runs at the same time change the file one after the other. The lock is a file beside it, which
+ * stays, since each change replaces the file itself. Returns: to be closed; -1 = none: what is in
+ * its way is in the way of writing too, and told there. */
+static int take_turn(const char *path)
 {
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *name = g_strconcat(path, ".lock", NULL);
+    int fd;
+
+    g_mkdir_with_parents(dir, 0700);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR)
+        continue;
+    return fd;
+}
+
+static void end_turn(int turn)
+{
+    if (turn >= 0)
+        close(turn);
+}
+
+/* The user's object as the file has it now, made if there is none; NULL after a record.
+ * *out_turn is for end_turn, once it is written. */
+static json_t *user_object(DavitPrefs *prefs, int *out_turn, DavitReport *report)
+{
+    g_autoptr(DavitReport) said = davit_report_new();
+    json_t *now;
+
+    *out_turn = -1;
     if (!prefs->user_path) {
         davit_report_add(report, &(DavitFinding){.code = DAVIT_R_USAGE,
                                                  .status = DAVIT_E_USAGE,
@@ -320,8 +347,13 @@ static json_t *user_object(DavitPrefs *prefs, DavitReport *report)
                                                  .hint = "run davit as the user"});
         return NULL;
     }
-    if (!prefs->user)
-        prefs->user = json_object();
+    *out_turn = take_turn(prefs->user_path);
+    now = read_object(prefs->user_path, said);
+    davit_report_append(report, said);
+    if (!now && davit_report_failed(said))
+        return NULL;
+    json_decref(prefs->user);
+    prefs->user = now ? now : json_object();
     return prefs->user;
 }
 
@@ -340,21 +372,14 @@ static int32_t held_elsewhere(DavitReport *report, const char *id, const char *g
                         .hint = "take that entry out with an editor"});
 }
 
-int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disabled,
-                                 DavitReport *report)
+/* @id in or out of the list of @user. */
+static void change_list(json_t *user, const char *id, bool disabled)
 {
-    json_t *user = user_object(prefs, report);
-    json_t *old = json_object_get(user, "disabled");
     json_t *list = json_array();
-    const char *glob, *path;
     size_t i;
     json_t *item;
 
-    if (!user) {
-        json_decref(list);
-        return DAVIT_E_USAGE;
-    }
-    json_array_foreach(old, i, item)
+    json_array_foreach(json_object_get(user, "disabled"), i, item)
     {
         if (g_strcmp0(json_string_value(item), id) != 0)
             json_array_append(list, item);
@@ -362,8 +387,23 @@ int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disable
     if (disabled)
         json_array_append_new(list, json_string(id));
     json_object_set_new(user, "disabled", list);
-    if (write_user(prefs, report))
-        return DAVIT_E_IO;
+}
+
+int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disabled,
+                                 DavitReport *report)
+{
+    int turn;
+    json_t *user = user_object(prefs, &turn, report);
+    int32_t status = DAVIT_E_USAGE;
+    const char *glob, *path;
+
+    if (user) {
+        change_list(user, id, disabled);
+        status = write_user(prefs, report);
+    }
+    end_turn(turn);
+    if (status)
+        return status;
     glob = disabled ? NULL : davit_prefs_disabled(prefs, id, &path);
     return glob ? held_elsewhere(report, id, glob, path) : DAVIT_OK;
 }
@@ -371,17 +411,21 @@ int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disable
 int32_t davit_prefs_set_kernel_ranks(DavitPrefs *prefs, const char *op, json_t *ranks,
                                      DavitReport *report)
 {
-    json_t *user = user_object(prefs, report);
+    int turn;
+    json_t *user = user_object(prefs, &turn, report);
     json_t *tables = json_object_get(user, "kernel_ranks");
+    int32_t status = DAVIT_E_USAGE;
 
-    if (!user) {
-        json_decref(ranks);
-        return DAVIT_E_USAGE;
-    }
-    if (!json_is_object(tables)) {
+    if (user && !json_is_object(tables)) {
         tables = json_object();
         json_object_set_new(user, "kernel_ranks", tables);
     }
-    json_object_set_new(tables, op, ranks);
-    return write_user(prefs, report);
+    if (user) {
+        json_object_set_new(tables, op, ranks);
+        status = write_user(prefs, report);
+    } else {
+        json_decref(ranks);
+    }
+    end_turn(turn);
+    return status;
 }

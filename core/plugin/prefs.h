@@ -45,7 +45,8 @@ GPtrArray *davit_prefs_list(const DavitPrefs *prefs, const char *key);
  * file. */
 const char *davit_prefs_lock(const DavitPrefs *prefs, const char *id);
 
-/* Add @id to the user's disabled list, or take it out. The file is written whole, by rename.
+/* Add @id to the user's disabled list, or take it out. The file is read again and written whole,
+ * by rename, under a lock (plugins.json.lock): runs at the same time lose no entry.
  * Errors: DAVIT_E_IO; DAVIT_E_USAGE if the entry cannot be taken out because another file or
  * a glob holds it. */
 int32_t davit_prefs_set_disabled(DavitPrefs *prefs, const char *id, bool disabled,

@@ -120,10 +120,12 @@ DavitSidecar *davit_sidecar_read(const char *real, const char *const *trusted,
     }
     object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
     if (!json_is_object(object)) {
-        json_decref(object);
         *out_status = bad(report, path, "one JSON object",
-                          davit_report_text(report, "line %d: %s", where.line, where.text),
+                          object ? "an array"
+                                 : davit_report_text(report, "line %d: %s", where.line,
+                                                     where.text),
                           "the file beside the plugin does not parse");
+        json_decref(object);
         return NULL;
     }
     s = g_new0(DavitSidecar, 1);

@@ -2,6 +2,9 @@
  * plugins.json and plugins.lock, alone and through the registry. */
 #include "plugin/prefs.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "plugins/fixture.h"
 
 static DavitRegistry *registry_with(const char *path, const char *config,
@@ -87,6 +90,56 @@ static void bundle_id_disables_all_of_it(void)
     scratch_free(dir);
 }
 
+/* Each run has read the file before the other wrote. */
+static void runs_at_the_same_time_lose_no_entry(void)
+{
+    char *dir = scratch_new();
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitPrefs *one = davit_prefs_open(dir, report);
+    DavitPrefs *two = davit_prefs_open(dir, report);
+    DavitPrefs *after;
+    const char *path;
+
+    g_assert_cmpint(davit_prefs_set_disabled(one, "a.b", true, report), ==, DAVIT_OK);
+    g_assert_cmpint(davit_prefs_set_kernel_ranks(two, "linear", json_pack("{s:i}", "a.b:c", 3),
+                                                 report),
+                    ==, DAVIT_OK);
+    g_assert_cmpint(davit_prefs_set_disabled(one, "c.d", true, report), ==, DAVIT_OK);
+    g_assert_cmpint(davit_prefs_set_disabled(two, "e.f", true, report), ==, DAVIT_OK);
+    after = davit_prefs_open(dir, report);
+    g_assert_nonnull(davit_prefs_disabled(after, "a.b", &path));
+    g_assert_nonnull(davit_prefs_disabled(after, "c.d", &path));
+    g_assert_nonnull(davit_prefs_disabled(after, "e.f", &path));
+    g_assert_cmpint(davit_prefs_kernel_rank(after, "linear", "a.b", "c"), ==, 3);
+    g_assert_false(davit_report_failed(report));
+    davit_prefs_free(one);
+    davit_prefs_free(two);
+    davit_prefs_free(after);
+    scratch_free(dir);
+}
+
+/* Opening a FIFO would wait for ever, reading a device would fill the memory. */
+static void only_a_small_regular_file_is_read(void)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        char *dir = scratch_new();
+        g_autofree char *path = g_build_filename(dir, "plugins.json", NULL);
+        g_autoptr(DavitReport) report = davit_report_new();
+        const int made = kind == 0   ? mkfifo(path, 0600)
+                         : kind == 1 ? symlink("/dev/zero", path)
+                         : kind == 2 ? mkdir(path, 0700)
+                                     : symlink("plugins.json", path);
+        DavitPrefs *prefs;
+
+        g_assert_cmpint(made, ==, 0);
+        prefs = davit_prefs_open(dir, report);
+        g_assert_nonnull(record_of(report, "io-failed"));
+        g_assert_true(davit_report_failed(report));
+        davit_prefs_free(prefs);
+        scratch_free(dir);
+    }
+}
+
 static void glob_of_the_list_is_not_enabled_away(void)
 {
     char *dir = scratch_new();
@@ -168,6 +221,8 @@ int main(int argc, char **argv)
     g_test_add_func("/prefs/disable", disable_and_enable_round_trip);
     g_test_add_func("/prefs/bundle", bundle_id_disables_all_of_it);
     g_test_add_func("/prefs/glob", glob_of_the_list_is_not_enabled_away);
+    g_test_add_func("/prefs/same-time", runs_at_the_same_time_lose_no_entry);
+    g_test_add_func("/prefs/regular", only_a_small_regular_file_is_read);
     g_test_add_func("/prefs/rank", rank_of_the_user_comes_before_priority);
     g_test_add_func("/prefs/lock", lock_file_decides_by_id_and_hash);
     return g_test_run();

@@ -92,7 +92,7 @@ expect() { # EXIT TEXT ARGS...: that exit code, that text on stderr
 }
 expect 2 'no template for this kind' codec x
 expect 2 'no template for this kind' comm x
-for name in '' X 1x x-y x.y ../x /x a/b test all 'x y' "$(printf '%033d' 0 | tr 0 a)"; do
+for name in '' X 1x x-y x.y ../x /x a/b test all davit 'x y' "$(printf '%033d' 0 | tr 0 a)"; do
     expect 2 'NAME' format "$name"
 done
 expect 2 'reverse DNS' format x --id plain
@@ -109,6 +109,9 @@ expect 2 'the class cannot be used' arch x --class 'X"Y'
 expect 2 'the model type cannot be used' arch x --model-type 'x y'
 expect 1 'nowhere' arch x --from nowhere/config.json
 expect 2 'names no architecture' arch x --from file
+mkfifo fifo
+expect 1 'no regular file' arch x --from fifo
+rm fifo
 [ "$(ls -A)" = "$(printf 'empty\nfile\nlink')" ] || fail "a refusal left files: $(ls -A)"
 "$davit" plugin new arch y -q --from "$source_dir/tests/golden/models/qwen3_moe/config.json" || fail "--from fails"
 grep -q '"hf=Qwen3MoeForCausalLM"' y/y.c || fail "--from does not give the class"
