@@ -93,6 +93,37 @@ static int rescan(DavitCall *call)
     return DAVIT_EXIT_FAILED;
 }
 
+/* What was to be forgotten is still there. */
+static int not_forgotten(DavitCall *call, const char *path)
+{
+    davit_report_add(call->report,
+                     &(DavitFinding){.code = DAVIT_R_IO_FAILED,
+                                     .status = DAVIT_E_IO,
+                                     .stage = "write",
+                                     .subject = path,
+                                     .expected = "a file that can be written",
+                                     .message = "the plugins stay in quarantine: what is "
+                                                "remembered of them could not be changed",
+                                     .hint = "check the disk and the folder, or remove the file"});
+    return davit_call_exit(call);
+}
+
+/* Files that were named once, or lie where this call does not search. */
+static void clear_elsewhere(DavitCall *call, DavitRegistry *registry, json_t *files)
+{
+    json_t *others = davit_registry_forget_failures(registry);
+    for (size_t i = 0; i < json_array_size(others); i++) {
+        json_t *one = json_array_get(others, i);
+        const char *path = json_string_value(json_object_get(one, "path"));
+        if (!call->json)
+            printf("%-14s  %s\n", json_string_value(json_object_get(one, "outcome")),
+                   davit_shown(path));
+        json_object_set_new(one, "bundle", davit_json_text(path));
+        json_array_append(files, one);
+    }
+    json_decref(others);
+}
+
 static int clear_quarantine(DavitCall *call)
 {
     g_autoptr(DavitRegistry) registry = davit_show_registry(call, NULL);
@@ -108,6 +139,9 @@ static int clear_quarantine(DavitCall *call)
         json_array_append_new(files, looked_at(call, f));
         davit_registry_forget(registry, f);
     }
+    clear_elsewhere(call, registry, files);
+    if (!davit_registry_save(registry))
+        return not_forgotten(call, davit_registry_cache_path(registry));
     if (!call->json)
         printf("%zu files leave quarantine\n", json_array_size(files));
     return DAVIT_EXIT_OK;
@@ -137,7 +171,7 @@ static int set_disabled(DavitCall *call, bool disabled)
     if (davit_show_is_path(id))
         return davit_call_usage(call, id, "an id is wanted, not a file",
                                 "davit plugin list shows the ids");
-    if (n == 0 && disabled)
+    if (n == 0 && (disabled || !davit_registry_is_disabled(registry, id)))
         return davit_call_usage(call, id, "no component or bundle has this id",
                                 "davit plugin list shows the ids");
     if (davit_registry_disable(registry, id, disabled, call->report))

@@ -206,6 +206,36 @@ void davit_cache_put(DavitCache *cache, const char *real, const struct stat *st,
     g_hash_table_add(cache->dirty, g_strdup(real));
 }
 
+static bool is_failure(const json_t *entry)
+{
+    const char *outcome =
+        json_string_value(json_object_get(json_object_get(entry, "probe"), "outcome"));
+
+    return outcome && strcmp(outcome, "ok") != 0 && strcmp(outcome, "refused") != 0;
+}
+
+json_t *davit_cache_forget_failures(DavitCache *cache)
+{
+    json_t *all = json_array();
+    const char *path;
+    json_t *entry;
+
+    json_object_foreach(cache->files, path, entry)
+    {
+        struct stat st;
+
+        if (!is_failure(entry) || stat(path, &st) != 0 ||
+            !entry_of(cache, cache->files, path, &st))
+            continue;
+        json_array_append_new(
+            all, json_pack("{s:s, s:O}", "path", path, "outcome",
+                           json_object_get(json_object_get(entry, "probe"), "outcome")));
+        json_object_del(entry, "probe");
+        g_hash_table_add(cache->dirty, g_strdup(path));
+    }
+    return all;
+}
+
 /* ---- writing ---- */
 
 /* What is on disk now, with our changes over it; without files that are gone. (owned) */

@@ -38,6 +38,9 @@ json_t *davit_cache_get(const DavitCache *cache, const char *real, const struct 
 /* @value is taken over; NULL forgets the part. */
 void davit_cache_put(DavitCache *cache, const char *real, const struct stat *st,
                      const char *part, json_t *value);
+/* Forget each "probe" of a file that is still the same and neither "ok" nor "refused" by a gate,
+ * wherever it lies. Returns: (owned) array of {"path", "outcome"}. */
+json_t *davit_cache_forget_failures(DavitCache *cache);
 /* Write now if something changed; false if it could not be written. */
 bool davit_cache_flush(DavitCache *cache);
 /* (borrowed) path of the file, NULL when nothing is remembered. */

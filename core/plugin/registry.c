@@ -388,6 +388,11 @@ const char *davit_registry_config_path(const DavitRegistry *registry)
     return registry->prefs->user_path;
 }
 
+bool davit_registry_is_disabled(const DavitRegistry *registry, const char *id)
+{
+    return davit_prefs_disabled(registry->prefs, id, &(const char *){NULL}) != NULL;
+}
+
 int32_t davit_registry_disable(DavitRegistry *registry, const char *id, bool disabled,
                                DavitReport *report)
 {
@@ -407,6 +412,11 @@ void davit_registry_forget(DavitRegistry *registry, DavitPluginFile *file)
     if (file->load->real)
         davit_cache_put(registry->cache, file->load->real, &file->load->seen, "probe",
                         NULL);
+}
+
+json_t *davit_registry_forget_failures(DavitRegistry *registry)
+{
+    return davit_cache_forget_failures(registry->cache);
 }
 
 int32_t davit_registry_retry(DavitRegistry *registry, DavitPluginFile *file,

@@ -140,6 +140,11 @@ int32_t davit_registry_retry(DavitRegistry *registry, DavitPluginFile *file,
                              DavitReport *report);
 /* Forget what the helper found about @file. */
 void davit_registry_forget(DavitRegistry *registry, DavitPluginFile *file);
+/* Forget every crash, hang and early exit, also of files that this search did not find.
+ * Returns: (owned) array of {"path", "outcome"}. */
+json_t *davit_registry_forget_failures(DavitRegistry *registry);
+/* Is @id, or a glob that fits it, in a list of disabled ids? */
+bool davit_registry_is_disabled(const DavitRegistry *registry, const char *id);
 /* The user's list of disabled ids; see prefs.h. */
 int32_t davit_registry_disable(DavitRegistry *registry, const char *id, bool disabled,
                                DavitReport *report);

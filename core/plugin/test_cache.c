@@ -96,6 +96,40 @@ static void what_is_put_is_found_until_the_file_changes(void)
     scratch_free(dir);
 }
 
+static void put_outcome(DavitCache *cache, const char *path, const char *outcome)
+{
+    struct stat st;
+
+    g_assert_cmpint(stat(path, &st), ==, 0);
+    davit_cache_put(cache, path, &st, "probe",
+                    json_pack("{s:s, s:i}", "outcome", outcome, "n", 7));
+}
+
+static void failures_are_forgotten_and_nothing_else(void)
+{
+    static const char *const outcomes[] = {"ok", "refused", "crashed", "timeout"};
+    char *dir = scratch_new();
+    char *files[4];
+    DavitCache *cache = davit_cache_open(dir, NULL);
+    json_t *all;
+
+    for (size_t i = 0; i < 4; i++) {
+        files[i] = scratch_write(dir, outcomes[i], "x", 1);
+        put_outcome(cache, files[i], outcomes[i]);
+    }
+    davit_cache_free(cache);
+    cache = davit_cache_open(dir, NULL);
+    all = davit_cache_forget_failures(cache);
+    g_assert_cmpuint(json_array_size(all), ==, 2);
+    json_decref(all);
+    davit_cache_free(cache);
+    for (size_t i = 0; i < 4; i++) {
+        g_assert_cmpint(get_fresh(dir, files[i]), ==, i < 2 ? 7 : 0);
+        g_free(files[i]);
+    }
+    scratch_free(dir);
+}
+
 static void two_writers_lose_nothing(void)
 {
     char *dir = scratch_new();
@@ -251,6 +285,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cache/system", the_system_answers_where_the_user_has_nothing);
     g_test_add_func("/cache/key", what_is_put_is_found_until_the_file_changes);
+    g_test_add_func("/cache/failures", failures_are_forgotten_and_nothing_else);
     g_test_add_func("/cache/merge", two_writers_lose_nothing);
     g_test_add_func("/cache/at_once", writers_at_once_leave_a_sound_file);
     g_test_add_func("/cache/unsound", unsound_files_are_ignored_and_replaced);

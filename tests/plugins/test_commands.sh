@@ -64,6 +64,12 @@ expect 0 plugin clear-quarantine --plugin-path "$scratch/plugins"
 out_has "3 files leave quarantine"
 list
 grep -q '^quarantined' "$scratch/out" && die "quarantine was not cleared"
+expect 0 plugin inspect "$fixtures/ctor_segv.so" --probe # in no folder that is searched
+expect 0 plugin clear-quarantine
+out_has "1 files leave quarantine"
+out_has "$fixtures/ctor_segv.so"
+expect 0 plugin inspect "$fixtures/ctor_segv.so"
+out_has "not looked at yet"
 expect 2 plugin retry org.example.nobody
 expect 0 plugin rescan
 
@@ -76,6 +82,8 @@ out_has "disabled     arch       org.davit.arch.llama"
 expect 0 plugin enable org.davit.arch.llama
 expect 0 run "$models/llama" --prompt "Hello" --max-tokens 1 -q
 expect 2 plugin disable org.example.nobody
+expect 2 plugin enable org.example.nobody
+err_has "no component or bundle has this id"
 printf '{"disabled": 7}\n' >"$scratch/config/davit/plugins.json"
 expect 2 plugin list
 err_has "plugins.json"
