@@ -298,6 +298,21 @@ static int dispatch(DavitCall *call, int argc, char **argv)
     return run_command(call, argc - used, argv + used);
 }
 
+/* Plugins are never unloaded, so their destructors do not run here either: one that crashes or
+ * hangs would spoil a run whose work is done. A sanitizer has work to do at the end. */
+static int leave(int code)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return code;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    return code;
+#endif
+#endif
+    fflush(NULL);
+    _exit(code);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed stdout is seen as a failed write */
@@ -319,5 +334,5 @@ int main(int argc, char **argv)
         code = code == DAVIT_EXIT_OK ? DAVIT_EXIT_FAILED : code;
     }
     davit_call_clear(&call);
-    return code;
+    return leave(code);
 }

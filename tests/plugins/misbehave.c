@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A good plugin that does something it must not at one place: one build per place and deed.
- * NAME and one of CTOR, ENTRY, START, CREATE, PROBE, DESTROY, QUIESCE (statements) come from
- * CMakeLists.txt. */
+ * NAME and one of CTOR, DTOR, ENTRY, START, CREATE, PROBE, DESTROY, QUIESCE (statements) come
+ * from CMakeLists.txt. */
 #include "toy.h"
 
 #include <signal.h>
@@ -11,6 +11,9 @@
 
 #ifndef CTOR
 #define CTOR (void)0
+#endif
+#ifndef DTOR
+#define DTOR (void)0
 #endif
 #ifndef ENTRY
 #define ENTRY (void)0
@@ -89,6 +92,11 @@ UNUSED static void leave_mark(void)
 __attribute__((constructor)) static void constructor(void)
 {
     CTOR;
+}
+
+__attribute__((destructor)) static void destructor(void)
+{
+    DTOR;
 }
 
 static int32_t on_probe(const davit_probe_in *in, davit_verdict *out,

@@ -100,6 +100,12 @@ if [ -z "$sanitizer" ]; then
     err_has "davit plugin disable org.example.probe_late"
 fi
 
+# ---- a plugin's destructor cannot spoil a run that is done: it does not run ----
+if [ -z "$sanitizer" ]; then
+    DAVIT_TEST_DTOR=1 expect 0 plugin inspect "$fixtures/dtor_segv.so" --probe
+    out_has "state: ok"
+fi
+
 # ---- code comes from no model and no current directory ----
 cp "$fixtures/ctor_mark.so" "$scratch/model"
 cp "$fixtures/ctor_mark.so" "$scratch/cwd"
