@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "cli/command.h"
 #include "plugin/running.h"
 
@@ -60,17 +61,13 @@ static void on_fatal(int number)
 
 void davit_fatal_install(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return; /* their own report says more */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return;
-#endif
-#endif
     static char stack[STACK_BYTES];
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK | SA_RESETHAND};
     const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+    if (DAVIT_SANITIZED)
+        return;
     sigemptyset(&action.sa_mask);
     sigaltstack(&own, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "cli/command.h"
 #include "engine/libdavit.h"
 #include "source/guard.h"
@@ -302,13 +303,8 @@ static int dispatch(DavitCall *call, int argc, char **argv)
  * hangs would spoil a run whose work is done. A sanitizer has work to do at the end. */
 static int leave(int code)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return code;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return code;
-#endif
-#endif
+    if (DAVIT_SANITIZED)
+        return code;
     fflush(NULL);
     _exit(code);
 }

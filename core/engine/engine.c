@@ -154,12 +154,16 @@ uint64_t davit_engine_bytes(const davit_engine *engine)
 
 int32_t davit_engine_prepare(davit_engine *engine, uint64_t n_rows, DavitReport *report)
 {
+    const DavitStepLimits limits = {.n_tokens = MIN(engine->chunk, engine->ctx),
+                                    .n_rows = n_rows,
+                                    .n_seqs = 1,
+                                    .n_ctx = engine->ctx};
+
     if (engine->step && engine->step_rows >= n_rows)
         return DAVIT_OK;
     davit_step_free(engine->step);
     engine->step = davit_step_new(engine->model->plan, engine->model->weights, engine->kv,
-                                  engine->pool, engine->model->comm,
-                                  MIN(engine->chunk, engine->ctx), n_rows, 1, engine->ctx, report);
+                                  engine->pool, engine->model->comm, &limits, report);
     engine->step_rows = engine->step ? n_rows : 0;
     return engine->step ? DAVIT_OK : DAVIT_E_LIMIT;
 }

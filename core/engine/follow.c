@@ -128,8 +128,18 @@ static int32_t follow_step(davit_engine *e, GArray *ids, bool *out_done, DavitRe
     *out_done = order.n == 0;
     if (order.n == 0)
         return DAVIT_OK;
-    if (order.n > e->chunk) /* rank 0 keeps to what was agreed */
-        return DAVIT_E_LIMIT;
+    if (order.n > e->chunk)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_RANK_LOST,
+                                    .status = DAVIT_E_LIMIT,
+                                    .stage = "ranks",
+                                    .subject = "rank 0",
+                                    .expected = davit_report_text(report, "at most %u tokens",
+                                                                  (unsigned)e->chunk),
+                                    .found = davit_report_text(
+                                        report, "%" G_GUINT64_FORMAT, order.n),
+                                    .message = "a step is larger than the ranks agreed on",
+                                    .hint = "start all ranks from one build of davit"});
     g_array_set_size(ids, (guint)MAX(order.n, INLINE_IDS));
     memcpy(ids->data, order.ids, sizeof order.ids);
     if (order.n > INLINE_IDS &&

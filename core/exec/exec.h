@@ -88,12 +88,19 @@ uint64_t davit_kv_bytes_per_block(const DavitKv *kv);
 
 typedef struct DavitStep DavitStep;
 
-/* Prepare to run steps of at most @max_tokens tokens, @max_rows logit rows, @max_seqs
- * sequences and @max_ctx tokens of context. All memory is taken here. @comm (borrowed): the
- * group of a plan with ranks, else NULL; all ranks run the same steps. */
+/* Most of one step. */
+typedef struct DavitStepLimits {
+    uint64_t n_tokens;
+    uint64_t n_rows; /* of logits */
+    uint64_t n_seqs;
+    uint64_t n_ctx; /* tokens of a sequence */
+} DavitStepLimits;
+
+/* Prepare to run steps within @limits. All memory is taken here. @comm (borrowed): the group of
+ * a plan with ranks, else NULL; all ranks run the same steps. */
 DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, DavitKv *kv,
-                          DavitPool *pool, DavitComm *comm, uint64_t max_tokens, uint64_t max_rows,
-                          uint64_t max_seqs, uint64_t max_ctx, DavitReport *report);
+                          DavitPool *pool, DavitComm *comm, const DavitStepLimits *limits,
+                          DavitReport *report);
 void davit_step_free(DavitStep *step);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitStep, davit_step_free)
 

@@ -277,22 +277,22 @@ static int32_t step_init(DavitStep *step, const DavitWeights *weights, DavitRepo
 }
 
 DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, DavitKv *kv,
-                          DavitPool *pool, DavitComm *comm, uint64_t max_tokens,
-                          uint64_t max_rows, uint64_t max_seqs, uint64_t max_ctx, DavitReport *report)
+                          DavitPool *pool, DavitComm *comm, const DavitStepLimits *limits,
+                          DavitReport *report)
 {
     g_autoptr(DavitStep) step = g_new0(DavitStep, 1);
     step->plan = plan;
     step->kv = kv;
     step->pool = pool;
     step->comm = comm;
-    step->max_tokens = max_tokens;
-    step->max_rows = max_rows;
-    step->max_seqs = max_seqs;
-    step->max_ctx = max_ctx;
+    step->max_tokens = limits->n_tokens;
+    step->max_rows = limits->n_rows;
+    step->max_seqs = limits->n_seqs;
+    step->max_ctx = limits->n_ctx;
     step->weights = weights;
     for (size_t i = 0; i < plan->n_slots; i++)
         step->drops |= plan->slots[i].way == DAVIT_WAY_DEFER;
-    step->max_blocks = (max_ctx + plan->block_tokens - 1) / plan->block_tokens;
+    step->max_blocks = (limits->n_ctx + plan->block_tokens - 1) / plan->block_tokens;
     if (step_init(step, weights, report))
         return NULL;
     return g_steal_pointer(&step);

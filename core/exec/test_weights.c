@@ -11,22 +11,12 @@
 #include <glib/gstdio.h>
 
 #include "exec/budget.h"
+#include "base/sanitizer.h"
 #include "exec/exec.h"
 #include "exec/verify.h"
 #include "plan/layout.h"
 
 #define MIB (1ull << 20)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* ---- a model, opened and planned ---- */
 
@@ -422,7 +412,7 @@ static int load_limited(const char *path, uint64_t window, int64_t more)
 
 static void peak_is_predicted(void)
 {
-    if (SANITIZED) {
+    if (DAVIT_SANITIZED) {
         g_test_skip("sanitizers map more than the limit");
         return;
     }
@@ -629,7 +619,7 @@ static void loads_leave_nothing(void)
         if (i > 20)
             g_assert_cmpuint(count_fds(), ==, fds);
     }
-    if (!SANITIZED)
+    if (!DAVIT_SANITIZED)
         g_assert_cmpuint(data_bytes(), <=, bytes + 1 * MIB);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "check/suite.h"
 #include "plugin/helper.h"
 
@@ -27,11 +28,8 @@ static void set_limits(void)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, 30);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if !defined(__has_feature)
-    limit(RLIMIT_DATA, (rlim_t)16 << 30);
-#endif
-#endif
+    if (!DAVIT_SANITIZED)
+        limit(RLIMIT_DATA, (rlim_t)16 << 30);
 }
 
 int main(int argc, char **argv)

@@ -10,22 +10,13 @@
 #include <glib.h>
 #include <libdavit.h>
 
+#include "base/sanitizer.h"
+
 #define WARM_UP    10u
 /* Parts of libc and GLib come and go by a few small pieces. main turns the allocator's caches of
  * each thread off, which count as used. */
 #define HEAP_SLACK (4u << 10)
 #define MODELS     DAVIT_SOURCE_DIR "/tests/golden/models/"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 typedef struct Held {
     unsigned fds, threads, maps;
@@ -60,7 +51,7 @@ static Held held(void)
     return (Held){.fds = entries_of("/proc/self/fd"),
                   .threads = entries_of("/proc/self/task"),
                   .maps = file_maps(),
-                  .heap = SANITIZED ? 0 : mallinfo2().uordblks};
+                  .heap = DAVIT_SANITIZED ? 0 : mallinfo2().uordblks};
 }
 
 static void load_and_ask(const char *path)
@@ -115,7 +106,7 @@ static void one_of(unsigned i)
 static void loads_leave_something(void)
 {
     const char *asked = g_getenv("DAVIT_LOADS");
-    const unsigned n = asked ? (unsigned)strtoul(asked, NULL, 10) : SANITIZED ? 25u : 100u;
+    const unsigned n = asked ? (unsigned)strtoul(asked, NULL, 10) : DAVIT_SANITIZED ? 25u : 100u;
     Held before, after;
 
     for (unsigned i = 0; i < WARM_UP; i++) /* plugins stay, caches fill */

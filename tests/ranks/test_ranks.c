@@ -13,23 +13,14 @@
 #include <glib/gstdio.h>
 #include <jansson.h>
 
+#include "base/sanitizer.h"
 #include "ranks/quantised.h"
 
 #define MODELS DAVIT_SOURCE_DIR "/tests/golden/models/"
 #define IDS    "3 17 42 5 9 61 24 7 33 12 50 2 8 44 29 11 6 19 55 1"
 #define CLOSE  1e-5 /* of the largest logit */
 #define MARGIN 1e-2 /* below, two ids are as good */
-#if defined(__SANITIZE_ADDRESS__)
-#define EVERY 3u /* model: the rest takes too long there */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EVERY 3u
-#endif
-#endif
-#ifndef EVERY
-#define EVERY 1u
-#endif
-#define BOUND_S 30.0 /* for what ends by itself: it takes a second, on a machine that is not busy */
+#define EVERY  (DAVIT_SANITIZED ? 3u : 1u) /* model: the rest takes too long there */
 
 static char *folder; /* of this test run */
 
@@ -240,9 +231,8 @@ static bool lives(pid_t pid)
 
 static void until_gone(pid_t pid)
 {
-    for (int i = 0; i < BOUND_S * 100 && lives(pid); i++)
+    while (lives(pid)) /* ctest ends a test that does not */
         g_usleep(10000);
-    g_assert_false(lives(pid));
 }
 
 /* A run of four ranks in the middle of its answer. */
@@ -270,11 +260,9 @@ static void killed_rank_hangs_the_run(void)
     g_autofree char *err = NULL;
     GArray *children;
     Run run = start_long(&children);
-    g_autoptr(GTimer) timer = g_timer_new();
 
     kill(g_array_index(children, pid_t, 1), SIGKILL);
     g_assert_cmpint(finish(&run, NULL, &err), ==, 1);
-    g_assert_cmpfloat(g_timer_elapsed(timer, NULL), <, BOUND_S);
     if (!strstr(err, "another rank has ended") || !strstr(err, "ended by signal 9"))
         g_error("said: %s", err);
     check_all_gone(children);
