@@ -10,6 +10,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/protobuf.h"
 #include "tokenizer/tokenizer_private.h"
 
 #define MARK "\xe2\x96\x81" /* U+2581, what a space becomes */
@@ -29,13 +30,6 @@ typedef struct Model {
     davit_span charsmap; /* len 0 = none */
     int64_t unk, bos, eos, pad;
 } Model;
-
-/* One field of a message: a number, or bytes. */
-typedef struct Field {
-    uint32_t number, wire;
-    uint64_t value;
-    davit_span bytes;
-} Field;
 
 static int32_t invalid(const Model *m, const char *member, const char *expected,
                        const char *message)
@@ -60,62 +54,6 @@ static int32_t unsupported(const Model *m, const char *member, const char *expec
             .hint = "use the model's tokenizer.json, if it has one"});
 }
 
-/* ---- protobuf ---- */
-
-static bool read_varint(davit_span *rest, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; shift < 64 && rest->len > 0; shift += 7) {
-        const uint8_t byte = (uint8_t)*rest->ptr;
-
-        rest->ptr++;
-        rest->len--;
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return true;
-    }
-    return false;
-}
-
-/* Next field of the message @rest. 1 = read, 0 = end, -1 = malformed. */
-static int next_field(davit_span *rest, Field *out)
-{
-    uint64_t key, len = 0;
-
-    *out = (Field){0};
-    if (rest->len == 0)
-        return 0;
-    if (!read_varint(rest, &key) || key >> 3 == 0 || key >> 3 > 536870911)
-        return -1;
-    out->number = (uint32_t)(key >> 3);
-    out->wire = key & 7;
-    if (out->wire == 0)
-        return read_varint(rest, &out->value) ? 1 : -1;
-    if (out->wire == 1)
-        len = 8;
-    else if (out->wire == 5)
-        len = 4;
-    else if (out->wire != 2 || !read_varint(rest, &len))
-        return -1;
-    if (len > rest->len)
-        return -1;
-    out->bytes = (davit_span){rest->ptr, len};
-    rest->ptr += len;
-    rest->len -= len;
-    return 1;
-}
-
-static float read_float(davit_span bytes)
-{
-    const uint8_t *p = (const uint8_t *)bytes.ptr;
-    const uint32_t bits = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                          (uint32_t)p[3] << 24;
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* ---- messages ---- */
 
 static int32_t read_piece(Model *m, davit_span message)
@@ -124,14 +62,14 @@ static int32_t read_piece(Model *m, davit_span message)
     davit_span text = {NULL, 0};
     float score = 0;
     uint8_t type = TYPE_NORMAL;
-    Field f;
+    DavitProtobufField f;
     int more;
 
-    while ((more = next_field(&message, &f)) > 0) {
+    while ((more = davit_protobuf_next(&message, &f)) > 0) {
         if (f.number == 1 && f.wire == 2)
             text = f.bytes;
         else if (f.number == 2 && f.wire == 5)
-            score = read_float(f.bytes);
+            score = davit_protobuf_float(f.bytes);
         else if (f.number == 3 && f.wire == 0)
             type = f.value > TYPE_BYTE ? 0 : (uint8_t)f.value;
     }
@@ -156,10 +94,10 @@ static int32_t read_piece(Model *m, davit_span message)
 
 static int32_t read_trainer(Model *m, davit_span message)
 {
-    Field f;
+    DavitProtobufField f;
     int more;
 
-    while ((more = next_field(&message, &f)) > 0) {
+    while ((more = davit_protobuf_next(&message, &f)) > 0) {
         if (f.wire != 0)
             continue;
         if (f.number == 3)
@@ -183,10 +121,10 @@ static int32_t read_trainer(Model *m, davit_span message)
 
 static int32_t read_normalizer(Model *m, davit_span message)
 {
-    Field f;
+    DavitProtobufField f;
     int more;
 
-    while ((more = next_field(&message, &f)) > 0) {
+    while ((more = davit_protobuf_next(&message, &f)) > 0) {
         if (f.number == 2 && f.wire == 2)
             m->charsmap = f.bytes;
         else if (f.number == 3 && f.wire == 0)
@@ -203,10 +141,10 @@ static int32_t read_normalizer(Model *m, davit_span message)
 static int32_t read_messages(Model *m, davit_span file)
 {
     int32_t status = DAVIT_OK;
-    Field f;
+    DavitProtobufField f;
     int more;
 
-    while (status == DAVIT_OK && (more = next_field(&file, &f)) != 0) {
+    while (status == DAVIT_OK && (more = davit_protobuf_next(&file, &f)) != 0) {
         if (more < 0)
             return invalid(m, "file", "a SentencePiece model", "the protobuf is broken");
         if (f.wire != 2)
