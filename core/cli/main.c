@@ -224,6 +224,17 @@ static int run_command(DavitCall *call, int argc, char **argv)
     return call->command->run(call);
 }
 
+/* What was typed as a command: two words where the first begins the names of several. */
+static char *typed_command(int argc, char **argv)
+{
+    g_autofree char *prefix = g_strconcat(argv[0], " ", NULL);
+
+    for (const DavitCommand *const *c = davit_commands; argc > 1 && *c; c++)
+        if (g_str_has_prefix((*c)->name, prefix))
+            return g_strconcat(prefix, argv[1], NULL);
+    return g_strdup(argv[0]);
+}
+
 /* @word begins the names of several commands ("plugin"): they are listed. */
 static bool help_group(const char *word, FILE *to)
 {
@@ -245,13 +256,14 @@ static bool help_group(const char *word, FILE *to)
 static int unknown_command(DavitCall *call, int argc, char **argv)
 {
     const char *word = argv[0];
+    g_autofree char *typed = typed_command(argc, argv);
 
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) &&
         help_group(word, stdout))
         return DAVIT_EXIT_OK;
     if (argc == 1 && help_group(word, stderr))
         return DAVIT_EXIT_USAGE;
-    return davit_call_usage(call, word, "there is no such command",
+    return davit_call_usage(call, typed, "there is no such command",
                             "davit --help lists the commands");
 }
 

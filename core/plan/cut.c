@@ -97,7 +97,8 @@ static void refuse(DavitDraft *draft, GHashTable *told, const DavitSlot *slot, u
                                           all, what,
                                           counts_that_work(all, may_share, report)),
             .found = davit_report_text(report, "--tp %u", draft->options->tp),
-            .message = "the slot cannot be cut for so many ranks"});
+            .message = "the slot cannot be cut for so many ranks",
+            .hint = "give --tp a number that every one of these slots lists"});
 }
 
 static void refuse_layout(DavitDraft *draft, GHashTable *told, const DavitSlot *slot,
