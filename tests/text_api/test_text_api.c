@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libdavit's tokenizer without a model: what a program sees that has only <libdavit.h>.
  */
-#include <glib.h>
+#define _GNU_SOURCE
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include <glib.h>
 
 #include <libdavit.h>
 
@@ -164,6 +168,34 @@ static void wrong_calls_say_so(void)
     davit_text_free(text);
 }
 
+/* B133: lengths that 32 bits cannot hold are refused, unread: every byte of the text faults. */
+static void lengths_keep_all_their_bits(void)
+{
+    static const size_t lens[] = {((size_t)1 << 31) + 5, ((size_t)1 << 32) + 5, SIZE_MAX};
+    davit_text *text = load(FILE_OF("llama3.json"));
+    char *bytes = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    g_assert_true(bytes != MAP_FAILED);
+    for (size_t i = 0; i < G_N_ELEMENTS(lens); i++) {
+        davit_encoding out = {.struct_size = sizeof out, .n = 7};
+        const char *const texts[] = {bytes};
+        size_t count = 7;
+
+        g_assert_cmpint(davit_text_encode(text, bytes, lens[i], NULL, &out, NULL), ==,
+                        DAVIT_LIB_LIMIT);
+        g_assert_cmpint(davit_text_encode_batch(text, texts, &lens[i], 1, NULL, &out, NULL),
+                        ==, DAVIT_LIB_LIMIT);
+        g_assert_cmpint(davit_text_count(text, bytes, lens[i], NULL, &count, NULL), ==,
+                        DAVIT_LIB_LIMIT);
+        g_assert_cmpint(davit_text_count(text, NULL, lens[i], NULL, &count, NULL), ==,
+                        DAVIT_LIB_USAGE);
+        g_assert_cmpuint(count, ==, 7);
+        g_assert_cmpuint(out.n, ==, 7);
+    }
+    munmap(bytes, 4096);
+    davit_text_free(text);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -172,5 +204,6 @@ int main(int argc, char **argv)
     g_test_add_func("/text/batch", batch_equals_one_by_one);
     g_test_add_func("/text/stream", stream_is_the_whole_text);
     g_test_add_func("/text/usage", wrong_calls_say_so);
+    g_test_add_func("/text/lengths_keep_all_their_bits", lengths_keep_all_their_bits);
     return g_test_run();
 }
