@@ -81,6 +81,7 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
     g_autofree const char **paths = davit_call_list(call, "plugin-path");
     g_autofree const char **trusted = davit_call_list(call, "trust-dir");
     g_autofree const char **ignore = davit_call_list(call, "ignore");
+    g_autoptr(GArray) budgets = davit_call_memories(call);
     const char *window = davit_call_text(call, "window");
     uint64_t window_bytes = 0;
     Bar bar = {.start = g_get_monotonic_time()};
@@ -93,7 +94,7 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .struct_size = sizeof params,
         .model = model,
         .plugin_paths = paths,
-        .device = davit_call_text(call, "device"),
+        .device = davit_call_device(call),
         .kv_dtype = davit_call_text(call, "kv-dtype"),
         .activations = davit_call_choice(call, "activations", davit_activation_names),
         .layout = davit_call_choice(call, "layout", davit_layout_names),
@@ -113,7 +114,12 @@ int davit_call_load(DavitCall *call, const char *model, unsigned no_tokenizer,
         .window_bytes = window_bytes,
         .memory_bytes = davit_call_memory(call),
         .n_io_threads = (uint32_t)davit_call_count(call, "io-threads"),
-        .quant_allow = davit_call_quant_allow(call)};
+        .quant_allow = davit_call_quant_allow(call),
+        .device_map = davit_call_text(call, "device-map"),
+        .budgets = (const davit_device_budget *)(const void *)budgets->data,
+        .n_budgets = budgets->len,
+        .ctx = davit_call_count(call, "ctx"),
+        .chunk = (uint32_t)MIN(davit_call_count(call, "chunk"), 65536)};
     davit_records *records = NULL;
     *out_ranks = davit_ranks_new(call, &params);
     const int status = davit_model_load(&params, out_model, &records);

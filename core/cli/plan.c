@@ -11,7 +11,9 @@
 #include "cli/plan.h"
 #include "cli/repair.h"
 #include "cli/run.h"
+#include "exec/budget.h"
 #include "plan/document.h"
+#include "plan/place.h"
 
 #define MAX_RANKS 1024u
 
@@ -29,7 +31,8 @@ static const DavitFlag flags[] = {
     {"tp", 0, DAVIT_FLAG_COUNT, "N", "tensor parallel: what one of N ranks holds and reads", NULL,
      "1", false},
     {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for, 0 to N-1", NULL, "0", false},
-    {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE", "where slots go", NULL, NULL, true},
+    {"ctx", 0, DAVIT_FLAG_COUNT, "N",
+     "context that --device-map leaves room for, 0 = the model's, at most 4096", NULL, "0", false},
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},
     {0},
@@ -40,6 +43,8 @@ static const char *const examples[] = {
     "davit plan model/ --json > plan.json", "every slot with files, offsets and lengths",
     "davit plan model/ --layout packed --diff plan.json", "what packing would change",
     "davit plan model/ --rename rules.json --ignore 'extra.*'", "a checkpoint with other names",
+    "davit plan model/ --device-map auto --memory cpu=8GiB --ctx 8192",
+    "which layers stay on disk where all of it may take 8 GiB",
     NULL};
 
 /* One model, planned as run would. */
@@ -61,13 +66,8 @@ static void planned_clear(Planned *p)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Planned, planned_clear)
 
-static const char *device_of(const DavitCall *call)
-{
-    const char *device = davit_call_text(call, "device");
-    return device && strcmp(device, "auto") == 0 ? NULL : device;
-}
-
-static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOptions *out)
+static void fill_options(const DavitCall *call, const char **ignore, const GArray *budgets,
+                         DavitPlanOptions *out)
 {
     const char *kv = davit_call_text(call, "kv-dtype");
     uint64_t window = 0;
@@ -79,7 +79,7 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
         .activations =
             (DavitActivations)davit_call_choice(call, "activations", davit_activation_names),
         .layout = (DavitLayoutChoice)davit_call_choice(call, "layout", davit_layout_names),
-        .device = device_of(call),
+        .device = davit_call_device(call),
         .kv_dtype = !kv ? NULL : strcmp(kv, "f32") == 0 ? "f32/1" : "f16/1",
         .force_tie = davit_call_has(call, "tie"),
         .force_untie = davit_call_has(call, "no-tie"),
@@ -89,6 +89,11 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
         .window_bytes = window,
         .n_lanes = (unsigned)davit_call_count(call, "io-threads"),
         .memory_bytes = davit_call_memory(call),
+        .device_map = davit_call_text(call, "device-map"),
+        .budgets = (const DavitDeviceBudget *)(const void *)budgets->data,
+        .n_budgets = budgets->len,
+        .ctx = davit_call_count(call, "ctx"),
+        .n_threads = (unsigned)MIN(davit_call_count(call, "threads"), 1024),
         .quant_allow = davit_call_quant_allow(call),
         .keep_refused = true};
 }
@@ -97,8 +102,11 @@ static void fill_options(const DavitCall *call, const char **ignore, DavitPlanOp
 static bool make_plan(DavitCall *call, const char *model, Planned *p)
 {
     g_autofree const char **ignore = davit_call_list(call, "ignore");
+    g_autoptr(GArray) budgets = davit_call_memories(call);
     DavitPlanOptions options;
-    fill_options(call, ignore, &options);
+    fill_options(call, ignore, budgets, &options);
+    if (davit_place_is_auto(&options) && !options.memory_bytes)
+        options.memory_bytes = davit_budget_free(NULL);
     p->registry = davit_call_registry(call);
     if (!p->registry)
         return false;

@@ -113,11 +113,39 @@ static void group_free(void *p)
     g_free(group);
 }
 
-static void end_layer(GPtrArray *groups, GHashTable *by_text, GString *lines, uint64_t layer)
+/* " on disk", " on memdev, disk": where the slots of a group lie when that is not the plan's
+ * device alone. (owned) */
+static char *places_text(const GPtrArray *places, const char *device)
 {
-    Group *group = g_hash_table_lookup(by_text, lines->str);
+    GString *text = g_string_new(NULL);
+    if (places->len == 1 && strcmp(g_ptr_array_index(places, 0), device) == 0)
+        return g_string_free(text, FALSE);
+    for (guint i = 0; i < places->len; i++)
+        g_string_append_printf(text, "%s%s", i ? ", " : " on ",
+                               (const char *)g_ptr_array_index(places, i));
+    return g_string_free(text, FALSE);
+}
+
+static void add_place(GPtrArray *places, const json_t *slot)
+{
+    const char *device = text_of(slot, "device");
+    for (guint i = 0; i < places->len; i++)
+        if (strcmp(g_ptr_array_index(places, i), device) == 0)
+            return;
+    g_ptr_array_add(places, (gpointer)(uintptr_t)device);
+}
+
+/* @lines: empty, or slots of the layer, which end up behind where they lie. */
+static void end_layer(GPtrArray *groups, GHashTable *by_text, GString *lines, GPtrArray *places,
+                      const char *device, uint64_t layer)
+{
     if (!lines->len)
         return;
+    g_autofree char *where = places_text(places, device);
+    g_string_prepend(lines, "\n");
+    g_string_prepend(lines, where);
+    g_ptr_array_set_size(places, 0);
+    Group *group = g_hash_table_lookup(by_text, lines->str);
     if (!group) {
         group = g_new0(Group, 1);
         group->text = g_strdup(lines->str);
@@ -130,11 +158,13 @@ static void end_layer(GPtrArray *groups, GHashTable *by_text, GString *lines, ui
 }
 
 /* Slots come as globals, then layer by layer. */
-static GPtrArray *group_layers(const json_t *slots)
+static GPtrArray *group_layers(const json_t *document, const json_t *slots)
 {
     GPtrArray *groups = g_ptr_array_new_with_free_func(group_free);
     g_autoptr(GHashTable) by_text = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GString) lines = g_string_new(NULL);
+    g_autoptr(GPtrArray) places = g_ptr_array_new();
+    const char *device = text_of(document, "device");
     uint64_t layer = 0;
     size_t i;
     json_t *slot;
@@ -143,19 +173,26 @@ static GPtrArray *group_layers(const json_t *slots)
         if (json_is_null(json_object_get(slot, "layer")))
             continue;
         if (number_of(slot, "layer") != layer)
-            end_layer(groups, by_text, lines, layer);
+            end_layer(groups, by_text, lines, places, device, layer);
         layer = number_of(slot, "layer");
         g_autofree char *line = slot_text(slot);
         g_string_append_printf(lines, "    %s\n", line);
+        add_place(places, slot);
     }
-    end_layer(groups, by_text, lines, layer);
+    end_layer(groups, by_text, lines, places, device, layer);
     return groups;
+}
+
+/* Does @slot lie where the plan computes? */
+static bool on_host(const json_t *document, const json_t *slot)
+{
+    return strcmp(text_of(slot, "device"), text_of(document, "device")) == 0;
 }
 
 static void print_slots(const json_t *document)
 {
     const json_t *slots = json_object_get(document, "slots");
-    g_autoptr(GPtrArray) groups = group_layers(slots);
+    g_autoptr(GPtrArray) groups = group_layers(document, slots);
     size_t i;
     json_t *slot;
     printf("slots (name, shape, stored -> in memory, access, bytes, kernel)\n  whole model\n");
@@ -164,12 +201,13 @@ static void print_slots(const json_t *document)
         if (!json_is_null(json_object_get(slot, "layer")))
             continue;
         g_autofree char *line = slot_text(slot);
-        printf("    %s\n", line);
+        printf("    %s%s%s\n", line, on_host(document, slot) ? "" : "  on ",
+               on_host(document, slot) ? "" : text_of(slot, "device"));
     }
     for (guint g = 0; g < groups->len; g++) {
         const Group *group = g_ptr_array_index(groups, g);
         g_autofree char *layers = davit_layers_text(group->layers);
-        printf("  %s %s%s\n%s", group->layers->len > 1 ? "layers" : "layer", layers,
+        printf("  %s %s%s%s", group->layers->len > 1 ? "layers" : "layer", layers,
                group->layers->len > 1 ? ", each" : "", group->text);
     }
 }
@@ -264,6 +302,26 @@ static void print_memory(const json_t *document)
                text_of(memory, "window_set_by"), number_of(memory, "lanes"));
 }
 
+static void print_placed(const json_t *document)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(document, "placed"), i, one)
+    {
+        g_autofree char *weights = davit_bytes_text(number_of(one, "weight_bytes"));
+        g_autofree char *states = davit_bytes_text(number_of(one, "state_bytes"));
+        g_autofree char *step = davit_bytes_text(number_of(one, "step_bytes"));
+        g_autofree char *budget = davit_bytes_text(number_of(one, "budget_bytes"));
+        printf("place %s: %" G_GUINT64_FORMAT " slots, weights %s", text_of(one, "device"),
+               number_of(one, "slots"), weights);
+        if (strcmp(text_of(one, "device"), "disk") != 0)
+            printf(" + keys and values of %" G_GUINT64_FORMAT " tokens %s + values and scratch %s",
+                   number_of(one, "ctx"), states, step);
+        printf("%s%s\n", number_of(one, "budget_bytes") ? ", of " : "",
+               number_of(one, "budget_bytes") ? budget : "");
+    }
+}
+
 void davit_plan_print(const json_t *document)
 {
     const json_t *totals = json_object_get(document, "totals");
@@ -283,6 +341,7 @@ void davit_plan_print(const json_t *document)
     print_findings(document, "mismatched");
     print_stages(document);
     print_memory(document);
+    print_placed(document);
     printf("%" G_GUINT64_FORMAT " tensors in %" G_GUINT64_FORMAT " slots, %" G_GUINT64_FORMAT
            " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
            number_of(totals, "tensors"), number_of(totals, "slots"),

@@ -48,13 +48,94 @@ uint32_t davit_call_choice(const DavitCall *call, const char *flag, const char *
     return 0;
 }
 
-uint64_t davit_call_memory(const DavitCall *call)
+/* One "DEVICE=SIZE" of --memory. */
+static bool parse_memory(const char *text, DavitMemoryOf *out)
+{
+    const char *equal = strchr(text, '=');
+    if (!equal || equal == text || !davit_parse_bytes(equal + 1, &out->n_bytes) ||
+        out->n_bytes == 0)
+        return false;
+    g_autofree char *name = g_strndup(text, (gsize)(equal - text));
+    out->device = g_intern_string(name);
+    return true;
+}
+
+/* (owned) DavitMemoryOf of all devices; what cannot be read is left out. */
+static GArray *read_memories(const DavitCall *call)
 {
     const char *text = davit_call_text(call, "memory");
-    uint64_t n = 0;
-    if (text && g_str_has_prefix(text, "cpu="))
-        davit_parse_bytes(text + 4, &n);
-    return n;
+    GArray *out = g_array_new(FALSE, TRUE, sizeof(DavitMemoryOf));
+    g_auto(GStrv) parts = g_strsplit(text ? text : "", ",", -1);
+    for (char **p = parts; *p; p++) {
+        DavitMemoryOf one;
+        if (parse_memory(*p, &one))
+            g_array_append_val(out, one);
+    }
+    return out;
+}
+
+uint64_t davit_call_memory(const DavitCall *call)
+{
+    g_autoptr(GArray) all = read_memories(call);
+    for (guint i = 0; i < all->len; i++)
+        if (strcmp(g_array_index(all, DavitMemoryOf, i).device, "cpu") == 0)
+            return g_array_index(all, DavitMemoryOf, i).n_bytes;
+    return 0;
+}
+
+GArray *davit_call_memories(const DavitCall *call)
+{
+    GArray *all = read_memories(call);
+    for (guint i = all->len; i-- > 0;)
+        if (strcmp(g_array_index(all, DavitMemoryOf, i).device, "cpu") == 0)
+            g_array_remove_index(all, i);
+    return all;
+}
+
+static int check_memory(DavitCall *call)
+{
+    const char *text = davit_call_text(call, "memory");
+    g_auto(GStrv) parts = g_strsplit(text ? text : "", ",", -1);
+    g_autoptr(GArray) all = read_memories(call);
+    for (char **p = parts; *p; p++) {
+        DavitMemoryOf one;
+        if (!parse_memory(*p, &one))
+            return davit_call_usage(call, "--memory", "a budget is not DEVICE=SIZE",
+                                    "write it like cpu=8GiB or cpu=8GiB,cuda:0=20GiB");
+    }
+    for (guint i = 0; i < all->len; i++) {
+        const char *device = g_array_index(all, DavitMemoryOf, i).device;
+        if (strcmp(device, "disk") == 0)
+            return davit_call_usage(call, "--memory", "the disk has no budget",
+                                    "what no device has room for stays in the model's own files");
+        for (guint k = 0; k < i; k++)
+            if (device == g_array_index(all, DavitMemoryOf, k).device)
+                return davit_call_usage(call, "--memory", "a device is given twice", NULL);
+    }
+    return text && all->len == 0
+               ? davit_call_usage(call, "--memory", "a budget is not DEVICE=SIZE",
+                                  "write it like cpu=8GiB")
+               : 0;
+}
+
+static int check_device_map(DavitCall *call)
+{
+    const char *map = davit_call_text(call, "device-map");
+    if (map && !*map)
+        return davit_call_usage(call, "--device-map", "the value is empty",
+                                "give auto or a JSON file");
+    if (map && strcmp(map, "auto") != 0 && davit_call_has(call, "device"))
+        return davit_call_usage(call, "--device", "--device and a device map exclude each other",
+                                "the map says where modules go");
+    return 0;
+}
+
+const char *davit_call_device(const DavitCall *call)
+{
+    const char *device = davit_call_text(call, "device");
+    if (davit_call_has(call, "device-map") && !davit_call_has(call, "device"))
+        return NULL;
+    return device && strcmp(device, "auto") == 0 ? NULL : device;
 }
 
 uint32_t davit_call_quant_allow(const DavitCall *call)
@@ -86,12 +167,10 @@ int davit_call_check_loading(DavitCall *call)
                                 "write it like 64MiB, 1.5GB or 67108864");
     if (window && n < MIN_WINDOW)
         return davit_call_usage(call, "--window", "the window is smaller than 64 KiB", NULL);
-    if (davit_call_has(call, "memory") && davit_call_memory(call) == 0)
-        return davit_call_usage(call, "--memory", "the budget is not cpu=SIZE",
-                                "write it like cpu=8GiB; other devices are not in this version");
     if (davit_call_count(call, "io-threads") > MAX_IO_THREADS)
         return davit_call_usage(call, "--io-threads", "more than 256 threads", NULL);
     if (davit_call_has(call, "strip-prefix") && !*davit_call_text(call, "strip-prefix"))
         return davit_call_usage(call, "--strip-prefix", "the prefix is empty", NULL);
-    return 0;
+    const int code = check_memory(call);
+    return code ? code : check_device_map(call);
 }

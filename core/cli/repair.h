@@ -32,8 +32,12 @@
     {"io-threads", 0, DAVIT_FLAG_COUNT, "N",                                             \
      "threads that read and convert while loading, 0 = by the machine", NULL, "0",       \
      false},                                                                             \
-    {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE",                                           \
-     "budget for weights; beyond it layers stay on disk", NULL, NULL, false},            \
+    {"memory", 0, DAVIT_FLAG_TEXT, "cpu=SIZE,DEVICE=SIZE",                               \
+     "budget for weights; beyond the host's, layers stay on disk", NULL, NULL, false},   \
+    {"device-map", 0, DAVIT_FLAG_TEXT, "auto|FILE",                                      \
+     "where modules go: a JSON object of names and devices, cpu or disk; auto fills "    \
+     "devices in order, keys and values reckoned in",                                    \
+     NULL, NULL, false},                                                                 \
     {"scale-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE",                                        \
      "dtype of one-number scales: as the layouts demand, or BF16 and F16 too", "f32|any", \
      "f32", false},                                                                      \
@@ -47,8 +51,16 @@
 /* "64MiB" "8GiB" "1.5GB" "4096": bytes. Strict: the whole text, no sign, no overflow. */
 bool davit_parse_bytes(const char *text, uint64_t *out);
 
-/* The budget of --memory, 0 = not given. */
+/* The host's budget of --memory, 0 = not given. */
 uint64_t davit_call_memory(const DavitCall *call);
+/* (owned) Budgets of --memory for other devices, as pairs; names live as long as the process. */
+typedef struct DavitMemoryOf {
+    const char *device;
+    uint64_t n_bytes;
+} DavitMemoryOf;
+GArray *davit_call_memories(const DavitCall *call);
+/* --device as it was given, NULL for auto and where --device-map decides. */
+const char *davit_call_device(const DavitCall *call);
 /* Contradictions and sizes of the flags above. 0, or an exit code with a record. */
 int davit_call_check_loading(DavitCall *call);
 /* DAVIT_QUANT_ALLOW_ bits of --scale-dtype, --gptq-zeros and --scale-grid. */

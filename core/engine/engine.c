@@ -46,7 +46,10 @@ static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *re
                             .message = "the context is longer than the model was made for"});
     if (asked)
         return asked;
-    const uint64_t fits = davit_budget_free(NULL) / 4 * 3 / kv_bytes_per_token(m->plan);
+    const bool placed = g_strcmp0(m->plan->device_map, "auto") == 0;
+    const uint64_t fits =
+        placed ? m->plan->ctx
+               : davit_budget_free(NULL) / 4 * 3 / kv_bytes_per_token(m->plan);
     const uint64_t ctx = MAX(MIN(most, fits), 16);
     if (ctx < most || !m->plan->max_ctx)
         davit_report_add(
@@ -57,7 +60,8 @@ static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *re
                             .subject = "ctx",
                             .expected = davit_report_text(report, "%" G_GUINT64_FORMAT, most),
                             .found = davit_report_text(report, "%" G_GUINT64_FORMAT, ctx),
-                            .message = m->plan->max_ctx
+                            .message = placed ? "the context is what --device-map auto left room for"
+                                       : m->plan->max_ctx
                                            ? "the context was cut to what fits the free memory"
                                            : "the model states no maximum context",
                             .hint = "--ctx sets it"});

@@ -74,6 +74,12 @@ void davit_records_free(davit_records *records); /* NULL is fine */
 #define DAVIT_LIB_ACCESS_DIRECT 2u /* private copies, read into place */
 #define DAVIT_LIB_ACCESS_STREAM 3u /* private copies, through the window */
 
+/* How much of a device a model may take. */
+typedef struct davit_device_budget {
+    const char *device; /* "cuda:0" */
+    uint64_t n_bytes;
+} davit_device_budget;
+
 typedef struct davit_model_params {
     uint64_t struct_size;
     const char *model;                /* directory or file. Required */
@@ -116,6 +122,15 @@ typedef struct davit_model_params {
      * [any thread] */
     int (*comm_cancelled)(void *ctx);
     void *comm_ctx;
+    /* Placement: "auto", or the file of a device map (a JSON object of module names and devices);
+     * NULL = all on @device. With "auto" memory_bytes is for all that a run takes, and 0 = what is
+     * free. */
+    const char *device_map;
+    const davit_device_budget *budgets; /* of other devices than the host; may be NULL */
+    uint64_t n_budgets;
+    uint64_t ctx;   /* context that "auto" leaves room for, 0 = the model's, at most 4096 */
+    uint32_t chunk; /* tokens that will be computed at a time, 0 = 512 */
+    uint32_t reserved4;
 } davit_model_params;
 
 /* Load. *out_records (may be NULL) gets all findings, also on success (warnings, notes):

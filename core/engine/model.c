@@ -6,6 +6,7 @@
 
 #include "checkpoint/rename.h"
 #include "exec/budget.h"
+#include "plan/place.h"
 
 static const davit_model *checked(const davit_model *model)
 {
@@ -120,6 +121,15 @@ static int32_t join_ranks(davit_model *m, const davit_model_params *p, DavitRepo
     return m->comm ? DAVIT_OK : DAVIT_E_IO;
 }
 
+/* (owned) */
+static DavitDeviceBudget *copy_budgets(const davit_model_params *p)
+{
+    DavitDeviceBudget *out = g_new0(DavitDeviceBudget, p->n_budgets + 1);
+    for (uint64_t i = 0; i < p->n_budgets; i++)
+        out[i] = (DavitDeviceBudget){p->budgets[i].device, p->budgets[i].n_bytes};
+    return out;
+}
+
 static int32_t open_model(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
     const int64_t start = g_get_monotonic_time();
@@ -139,7 +149,8 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
     m->open_seconds = seconds_since(start);
 
     int32_t status = DAVIT_OK;
-    const DavitPlanOptions plan = {.purposes = DAVIT_RUN,
+    g_autofree DavitDeviceBudget *budgets = copy_budgets(p);
+    DavitPlanOptions plan = {.purposes = DAVIT_RUN,
                                    .activations = (DavitActivations)p->activations,
                                    .layout = (DavitLayoutChoice)p->layout,
                                    .device = device_name(p->device),
@@ -153,9 +164,17 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .window_bytes = p->window_bytes,
                                    .n_lanes = p->n_io_threads,
                                    .memory_bytes = p->memory_bytes,
+                                   .device_map = p->device_map,
+                                   .budgets = budgets,
+                                   .n_budgets = (size_t)p->n_budgets,
+                                   .ctx = p->ctx,
+                                   .chunk = p->chunk,
+                                   .n_threads = p->n_threads,
                                    .quant_allow = p->quant_allow,
                                    .tp = p->tp,
                                    .rank = p->rank};
+    if (davit_place_is_auto(&plan) && !plan.memory_bytes)
+        plan.memory_bytes = davit_budget_free(NULL);
     if (!status)
         status = join_ranks(m, p, report);
     if (status)

@@ -5,7 +5,7 @@
  * private ones lie in one arena made in one pass over the files in offset order. DavitStep
  * owns value memory, scratch and call records for up to a number of tokens, and runs the
  * program on a DavitPool. Files: load.c (executor), arena.h, pool.h (threads and barrier),
- * step.c (program runner), memory.c (value placement).
+ * step.c (program runner); plan/memory.h places values.
  */
 #ifndef DAVIT_EXEC_EXEC_H
 #define DAVIT_EXEC_EXEC_H

@@ -9,12 +9,10 @@
 #include "exec/collective.h"
 #include "exec/exec.h"
 #include "exec/kv.h"
-#include "exec/memory.h"
+#include "plan/memory.h"
 #include "exec/pool.h"
 #include "exec/verify.h"
 #include "plugin/running.h"
-
-#define BATCH_ARRAYS 11
 
 struct DavitStep {
     const DavitPlan *plan;
@@ -38,7 +36,7 @@ struct DavitStep {
     /* batch arrays, host side */
     DavitStepInput input;
     int32_t *arrays;         /* one allocation behind input's pointers */
-    uint64_t array_off[BATCH_ARRAYS]; /* elements from arrays */
+    uint64_t array_off[DAVIT_BATCH_ARRAYS]; /* elements from arrays */
     uint64_t n_elems;
     /* device only */
     const davit_device_iface *device;
@@ -54,21 +52,16 @@ struct DavitStep {
 /* Lay out the eleven int32 arrays of a step; the same order on host and device. */
 static void place_arrays(DavitStep *step)
 {
-    const uint64_t t = step->max_tokens, s = step->max_seqs, r = step->max_rows;
-    const uint64_t len[BATCH_ARRAYS] = {t, t, t, s + 1, s, s * step->max_blocks, s, s, s, s, r};
-    uint64_t at = 0;
-    for (size_t i = 0; i < BATCH_ARRAYS; i++) {
-        step->array_off[i] = at;
-        at = davit_align_up(at + len[i], 16); /* 64 bytes */
-    }
+    const uint64_t at = davit_batch_elems(step->max_tokens, step->max_seqs, step->max_blocks,
+                                          step->max_rows, step->array_off);
     step->n_elems = at;
     step->arrays = g_new0(int32_t, at);
-    int32_t **field[BATCH_ARRAYS] = {
+    int32_t **field[DAVIT_BATCH_ARRAYS] = {
         &step->input.token,     &step->input.position,    &step->input.seq,
         &step->input.query_start, &step->input.ctx_len,   &step->input.block_table,
         &step->input.state_in,  &step->input.state_out,   &step->input.rope_n,
         &step->input.adapter,   &step->input.logit_row};
-    for (size_t i = 0; i < BATCH_ARRAYS; i++)
+    for (size_t i = 0; i < DAVIT_BATCH_ARRAYS; i++)
         *field[i] = step->arrays + step->array_off[i];
     step->input.max_blocks = step->max_blocks;
 }
@@ -345,9 +338,11 @@ static uint64_t longest_context(const DavitStep *step)
 
 static bool ends_layer(const DavitProgram *program, size_t i)
 {
+    /* what belongs to no layer, embedding and head, is given back when the step ends */
+    if (i + 1 == program->n_instrs)
+        return true;
     return program->instrs[i].layer >= 0 &&
-           (i + 1 == program->n_instrs ||
-            program->instrs[i + 1].layer != program->instrs[i].layer);
+           program->instrs[i + 1].layer != program->instrs[i].layer;
 }
 
 static void run_host(void *ctx, unsigned worker)

@@ -10,6 +10,7 @@
 
 #include "plan/choose_state.h"
 #include "plan/entry.h"
+#include "plan/homes.h"
 #include "plan/ranks.h"
 
 #define MAX_TRIES 4096u /* combinations per group; beyond, stored layouts only */
@@ -304,6 +305,16 @@ static void choose_group(Chooser *c, const Group *group)
 
 /* ---- all ---- */
 
+/* What stays on disk is read as it lies there, where it can be. */
+static void drop_packs(GArray *options)
+{
+    for (guint i = options->len; i-- > 1;) {
+        if (g_array_index(options, DavitLayoutOption, i).access == DAVIT_ACCESS_PACK &&
+            g_array_index(options, DavitLayoutOption, 0).access != DAVIT_ACCESS_PACK)
+            g_array_remove_index(options, i);
+    }
+}
+
 static void collect_options(Chooser *c)
 {
     DavitDraft *draft = c->base.draft;
@@ -315,6 +326,8 @@ static void collect_options(Chooser *c)
         if (!slot->present || !slot->used || slot->tied_to >= 0 || slot->n_sources == 0)
             continue;
         c->options[s] = davit_layout_options(draft, slot, &why);
+        if (davit_home_is_disk(slot->home))
+            drop_packs(c->options[s]);
         if (c->options[s]->len == 0)
             refuse_slot(c, s, why);
         else

@@ -152,6 +152,12 @@ static void add_source(const DavitPlan *plan, const DavitSlot *slot,
 
 static const char *slot_device(const DavitPlan *plan, const DavitSlot *slot)
 {
+    if (slot->tied_to >= 0)
+        slot = &plan->slots[slot->tied_to];
+    if (slot->way == DAVIT_WAY_DEFER)
+        return "disk";
+    if (slot->home && strcmp(slot->home, "disk") != 0)
+        return slot->home;
     return slot->access == DAVIT_ACCESS_BORROW ? "cpu" : plan->device;
 }
 
@@ -311,6 +317,8 @@ static json_t *decisions_json(const DavitPlan *plan)
         add_decision(list, "--dtype", dtypes[plan->dtype], "matrices in this type");
     if (accesses[plan->access])
         add_decision(list, "--access", accesses[plan->access], NULL);
+    if (plan->device_map)
+        add_decision(list, "--device-map", plan->device_map, NULL);
     return list;
 }
 
@@ -446,6 +454,7 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
     set(document, "totals", totals_json(plan, document));
     set(document, "stages", stages_json(plan));
     set(document, "memory", memory_json(plan));
+    set(document, "placed", davit_placed_json(plan));
     hash = davit_plan_hash(plan);
     set(document, "hash", json_string(hash));
     return document;

@@ -18,4 +18,7 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report);
  * equal hashes. */
 char *davit_plan_hash(const DavitPlan *plan);
 
+/* (owned) Array of what each device takes; empty without a placement. (placed_json.c) */
+json_t *davit_placed_json(const DavitPlan *plan);
+
 #endif

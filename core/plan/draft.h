@@ -29,6 +29,8 @@ typedef struct DavitToolbox {
     DavitTool arch;  /* component NULL = not chosen yet */
     GArray *quants;  /* (owned) DavitTool */
     GArray *kernels; /* (owned) DavitTool, of the wanted device only */
+    const struct DavitDeviceMap *map; /* (borrowed) NULL = none */
+    const char *const *homes;         /* (borrowed) [n_slots] instead of a map; NULL = none */
 } DavitToolbox;
 
 typedef struct DavitModuleTable DavitModuleTable;

@@ -10,10 +10,12 @@
 #include "plan/choose.h"
 #include "plan/coverage.h"
 #include "plan/cut.h"
+#include "plan/homes.h"
 #include "plan/layout.h"
 #include "plan/piece.h"
 #include "plan/place.h"
 #include "plan/slot.h"
+#include "plan/spread.h"
 #include "plan/tools.h"
 
 #define DEFAULT_BLOCK_TOKENS 64u
@@ -55,6 +57,9 @@ void davit_plan_free(DavitPlan *plan)
     g_free(plan->modules);
     davit_program_free(plan->program);
     davit_config_free(plan->config);
+    if (plan->placed)
+        g_array_unref(plan->placed);
+    g_free(plan->device_map);
     g_free(plan->device);
     g_free(plan);
 }
@@ -301,6 +306,7 @@ static void fill_plan(DavitDraft *draft)
     if (bind_settings(draft))
         return;
     make_slots(draft);
+    davit_homes_set(draft);
     check_forward(draft);
     if ((purposes & DAVIT_RUN) && draft->plan->tp > 1 && strcmp(draft->plan->device, "cpu") != 0)
         refuse_ranks_on_device(draft);
@@ -349,6 +355,7 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
                            DavitReport *report)
 {
     const char *device = options->device ? options->device : "cpu";
+    const bool spread = options->device_map || options->n_budgets;
     g_autoptr(GArray) quants = NULL;
     g_autoptr(GArray) kernels = NULL;
     DavitToolbox tools = {0};
@@ -356,10 +363,12 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
     if (davit_tools_arch(registry, settings, &tools.arch, report))
         return NULL;
     quants = davit_tools_quants(registry);
+    tools.quants = quants;
+    if (spread)
+        return davit_spread_plan(registry, &tools, checkpoint, settings, options, report);
     kernels = (options->purposes & DAVIT_RUN)
                   ? davit_tools_kernels(registry, device)
                   : g_array_new(FALSE, TRUE, sizeof(DavitTool));
-    tools.quants = quants;
     tools.kernels = kernels;
     return davit_place_plan(&tools, checkpoint, settings, options, report);
 }

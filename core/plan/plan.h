@@ -104,6 +104,8 @@ typedef struct DavitSlot {
     uint64_t read_bytes;     /* file bytes that loading reads */
     uint64_t made_bytes;     /* bytes that it writes: private_bytes without the padding */
     const char *reason;      /* why this access: static text */
+    const char *home;        /* interned: the device that a device map gave it, or "disk"; NULL =
+                              * the plan's device */
 } DavitSlot;
 
 /* ---- program ---- */
@@ -178,6 +180,12 @@ typedef enum DavitDtypeChoice {
     DAVIT_DTYPE_BF16,
 } DavitDtypeChoice;
 
+/* How much of a device a plan may use. */
+typedef struct DavitDeviceBudget {
+    const char *device; /* as a device map names it: "cuda:0" */
+    uint64_t n_bytes;
+} DavitDeviceBudget;
+
 typedef struct DavitPlanOptions {
     uint64_t purposes; /* DAVIT_RUN, or DAVIT_MAP for plan and dump only */
     DavitActivations activations;
@@ -197,7 +205,14 @@ typedef struct DavitPlanOptions {
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
     unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 2 to 16 */
-    uint64_t memory_bytes;  /* budget of the host for weights, 0 = none */
+    uint64_t memory_bytes;  /* budget of the host for weights, 0 = none; with device_map "auto"
+                             * for all that a run takes */
+    const char *device_map; /* NULL, "auto" or the file of a device map (device_map.h) */
+    const DavitDeviceBudget *budgets; /* (borrowed) of other devices than the host */
+    size_t n_budgets;
+    uint64_t ctx;       /* context that "auto" leaves room for, 0 = the model's, at most 4096 */
+    uint64_t chunk;     /* tokens that are computed at a time, 0 = 512 */
+    unsigned n_threads; /* that compute, 0 = CPUs */
     unsigned tp, rank;      /* tensor parallel: so many ranks (0 and 1 = none), this one */
     bool keep_refused;      /* hand out the plan even if an error blocks it */
     uint32_t quant_allow; /* DAVIT_QUANT_ALLOW_ bits */
@@ -212,6 +227,16 @@ typedef struct DavitIgnored {
     size_t n_tensors;
     uint32_t *tensor; /* (owned) [n_tensors] catalogue indexes */
 } DavitIgnored;
+
+/* What a placement takes of one device, or of the disk. */
+typedef struct DavitPlaced {
+    const char *device;    /* interned */
+    uint64_t budget_bytes; /* 0 = none */
+    uint64_t weight_bytes; /* of slots that live there */
+    uint64_t state_bytes;  /* keys and values of plan->ctx tokens */
+    uint64_t step_bytes;   /* values, scratch and arrays of a step */
+    uint64_t n_slots;
+} DavitPlaced;
 
 typedef struct DavitPlan {
     const DavitCheckpoint *checkpoint; /* (borrowed) outlives the plan */
@@ -259,6 +284,10 @@ typedef struct DavitPlan {
     uint64_t resident_bytes; /* most that weights hold at one time, window included; with
                               * deferred slots that of the largest layer and all globals */
     unsigned tp, rank; /* tp 1 = the whole model */
+    char *device_map;  /* (owned) as given, NULL = none */
+    uint64_t ctx;      /* context that a device map reckons with, 0 = none was reckoned with */
+    uint64_t beside_bytes; /* of memory_bytes, for states and steps; 0 = not reckoned with */
+    GArray *placed;    /* (owned) DavitPlaced, devices in order and then the disk; NULL = no map */
 } DavitPlan;
 
 /* Stack of a lane's thread. */

@@ -2,16 +2,18 @@
  * Tiny models through the program, on the CPU and on memdev: the same ids, every private byte
  * uploaded once, nothing borrowed. */
 #include <string.h>
+#include <unistd.h>
 
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <jansson.h>
 
-/* (owned) the document of `davit run` on @device. */
-static json_t *run_model(const char *model, const char *device)
+/* (owned) the document of `davit run` with @flag (--device, --device-map) of @value. */
+static json_t *run_with(const char *model, const char *flag, const char *value)
 {
     g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
     const char *argv[] = {DAVIT_PROGRAM, "run", path, "--ids", "1 20 30 45 6 17 28 39", "-n", "6",
-                          "--activations", "f32", "--ignore-eos", "--json", "--device", device,
+                          "--activations", "f32", "--ignore-eos", "--json", flag, value,
                           "--plugin-path", MEMDEV_DIR, NULL};
     g_autofree char *text = NULL, *said = NULL;
     g_autoptr(GError) error = NULL;
@@ -23,8 +25,13 @@ static json_t *run_model(const char *model, const char *device)
     g_assert_no_error(error);
     document = json_loads(text, 0, NULL);
     if (status != 0 || !document)
-        g_error("%s on %s: status %d\n%s%s", model, device, status, text, said);
+        g_error("%s %s %s: status %d\n%s%s", model, flag, value, status, text, said);
     return document;
+}
+
+static json_t *run_model(const char *model, const char *device)
+{
+    return run_with(model, "--device", device);
 }
 
 static json_int_t load_number(const json_t *document, const char *key)
@@ -55,6 +62,32 @@ static void same_ids_on_the_device(const void *data)
     json_decref(device);
 }
 
+/* Wherever a device map puts what runs on one device, the ids are the same. */
+static void same_ids_wherever_it_lies(const void *data)
+{
+    static const char *const maps[] = {
+        "{\"\": \"disk\"}",
+        "{\"model.layers.0\": \"disk\", \"model.embed_tokens\": \"disk\", \"\": \"cpu\"}",
+        "{\"\": 0}"};
+    json_t *cpu = run_model(data, "cpu");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(maps); i++) {
+        g_autofree char *path = NULL;
+        const int fd = g_file_open_tmp("davit-map-XXXXXX", &path, NULL);
+        json_t *document, *slots;
+
+        g_assert_cmpint(write(fd, maps[i], strlen(maps[i])), ==, (gssize)strlen(maps[i]));
+        close(fd);
+        document = run_with(data, "--device-map", path);
+        slots = json_object_get(json_object_get(document, "load"), "slots");
+        g_assert_true(json_equal(json_object_get(cpu, "ids"), json_object_get(document, "ids")));
+        g_assert_true((json_integer_value(json_object_get(slots, "defer")) > 0) == (i < 2));
+        json_decref(document);
+        g_unlink(path);
+    }
+    json_decref(cpu);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const models[] = {"llama_mini", "qwen3_moe", "gemma3", "gguf_q4_k_m"};
@@ -64,5 +97,7 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/memdev/model/%s", models[i]);
         g_test_add_data_func(path, models[i], same_ids_on_the_device);
     }
+    g_test_add_data_func("/memdev/map/llama_mini", "llama_mini", same_ids_wherever_it_lies);
+    g_test_add_data_func("/memdev/map/gguf_q4_k_m", "gguf_q4_k_m", same_ids_wherever_it_lies);
     return g_test_run();
 }

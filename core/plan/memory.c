@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * First fit in order of first use: simple, and within a few percent of the live maximum for
  * the chain-like programs that models are. */
-#include "exec/memory.h"
+#include "plan/memory.h"
 
-#include "exec/arena.h"
+static uint64_t align_up(uint64_t n, uint64_t align)
+{
+    return (n + align - 1) / align * align;
+}
 
 /* Values are 4 bytes wide in this version: f32/1 and i32/1. */
 static uint64_t value_bytes(const DavitValue *value, uint64_t max_tokens, uint64_t max_rows,
@@ -13,7 +16,7 @@ static uint64_t value_bytes(const DavitValue *value, uint64_t max_tokens, uint64
     uint64_t n;
     if (__builtin_mul_overflow(rows, value->width * 4, &n) || n > UINT64_MAX / 4)
         return 0;
-    return davit_align_up(n, align);
+    return align_up(n, align);
 }
 
 static bool overlap_in_time(const DavitValue *a, const DavitValue *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Values that live together never share bytes; values that do not, do. */
-#include "exec/memory.h"
+#include "plan/memory.h"
 
 static bool clash(const DavitValue *v, const uint64_t *off, size_t a, size_t b, uint64_t tokens)
 {
