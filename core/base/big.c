@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/big.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20) /* x86-64, and most others */
 
-void *davit_big_alloc(size_t n, size_t size)
+void *davit_big_zeroed(size_t n, size_t size)
 {
-    void *p;
-    size_t bytes;
+    char *p = calloc(n ? n : 1, size);
+    size_t skip;
 
-    if (__builtin_mul_overflow(n, size, &bytes))
-        return NULL;
-    if (bytes < HUGE_PAGE)
-        return malloc(bytes ? bytes : 1);
-    if (posix_memalign(&p, HUGE_PAGE, bytes) != 0)
-        return NULL;
-    madvise(p, bytes, MADV_HUGEPAGE); /* a hint: failure does not matter */
+    /* calloc knows that fresh pages are zero; huge ones begin at the next boundary */
+    if (!p || n * size < 2 * HUGE_PAGE)
+        return p;
+    skip = -(uintptr_t)p % HUGE_PAGE;
+    madvise(p + skip, n * size - skip, MADV_HUGEPAGE);
     return p;
 }
 

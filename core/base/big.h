@@ -7,8 +7,9 @@
 
 #include <stddef.h>
 
-/* Returns: (owned, davit_big_free) @n items of @size bytes, not zeroed, or NULL. */
-void *davit_big_alloc(size_t n, size_t size);
+/* Returns: (owned, davit_big_free) @n items of @size bytes, all zero, or NULL. Pages that
+ * are never touched are never made. */
+void *davit_big_zeroed(size_t n, size_t size);
 void davit_big_free(void *p); /* NULL is fine */
 
 #endif

@@ -10,42 +10,8 @@
 
 #include <davit/help/records.h>
 
-#include "base/json_keys.h"
+#include "base/json_private.h"
 #include "base/json_text.h"
-
-/* What may come next. */
-typedef enum State {
-    STATE_VALUE,       /* a value */
-    STATE_FIRST,       /* after [ : a value or ] */
-    STATE_FIRST_KEY,   /* after { : a key or } */
-    STATE_COLON_VALUE, /* after a key: a colon and a value */
-    STATE_AFTER,       /* after a value: a comma or the end of what is open */
-    STATE_DONE,        /* after the top value */
-} State;
-
-typedef struct Frame {
-    bool is_object;
-    bool own_keys; /* the caller looks for double ones */
-    DavitJsonKeyTable keys;
-} Frame;
-
-struct davit_json_reader {
-    const char *text; /* (borrowed) */
-    const char *p;
-    const char *end;
-    char *subject;
-    const davit_sink *sink; /* (borrowed) until close; where records go, or */
-    DavitReport *report;    /* (borrowed) until close */
-    bool python;
-    State state;
-    int32_t failed; /* sticky status */
-    uint32_t depth; /* open frames */
-    uint32_t last_type;
-    Frame frames[DAVIT_JSON_MAX_DEPTH];
-    DavitJsonKeys keys;
-    GStringChunk *key_copies; /* unescaped keys of open objects; NULL until needed */
-    GString *buf;             /* text of the event when it had escapes */
-};
 
 /* ---- failing ---- */
 
@@ -137,23 +103,9 @@ void davit_json_close(DavitJsonReader *r)
 
 /* ---- events ---- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-/* Indented files are one third blanks: runs of eight are taken at once. */
 static void skip_space(DavitJsonReader *r)
 {
-    static const char blanks[8] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
-    const char *p = r->p;
-
-    while (p < r->end && is_space(*p)) {
-        p++;
-        while (r->end - p >= 8 && memcmp(p, blanks, 8) == 0)
-            p += 8;
-    }
-    r->p = p;
+    r->p = davit_json_blanks(r->p, r->end);
 }
 
 /* State after a complete value. */
@@ -254,7 +206,7 @@ static int32_t read_key(DavitJsonReader *r, davit_json_event *out)
 static int32_t open_frame(DavitJsonReader *r, davit_json_event *out, bool is_object)
 {
     const char *at = r->p++;
-    Frame *frame;
+    DavitJsonFrame *frame;
 
     if (r->depth == DAVIT_JSON_MAX_DEPTH)
         return fail_as(r, DAVIT_R_JSON_INVALID, DAVIT_E_LIMIT, at, NULL,
@@ -277,7 +229,7 @@ void davit_json_own_keys(DavitJsonReader *r)
 static int32_t close_frame(DavitJsonReader *r, davit_json_event *out)
 {
     const char *at = r->p++;
-    Frame *frame = &r->frames[--r->depth];
+    DavitJsonFrame *frame = &r->frames[--r->depth];
 
     davit_json_key_table_close(&frame->keys, &r->keys);
     value_done(r);

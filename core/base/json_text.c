@@ -11,16 +11,21 @@
 #define ONES  0x0101010101010101u
 #define HIGHS 0x8080808080808080u
 
-/* Bytes of @w that are below 0x20, '"', '\\' or above 0x7f have their high bit set; bits
- * of bytes after the first hit may be wrong, so only "none" and "the first" are used. */
-static uint64_t special_bytes(uint64_t w)
+/* Bytes of @w that are below 0x20, '"' or '\\' have their high bit set; bits of bytes
+ * after the first hit may be wrong, so only "none" and "the first" are used. */
+static uint64_t stop_bytes(uint64_t w)
 {
     const uint64_t quote = w ^ (ONES * '"');
     const uint64_t slash = w ^ (ONES * '\\');
 
-    return (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) |
-            ((slash - ONES) & ~slash) | w) &
-           HIGHS;
+    return ((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) |
+           ((slash - ONES) & ~slash);
+}
+
+/* The same, and bytes above 0x7f. */
+static uint64_t special_bytes(uint64_t w)
+{
+    return (stop_bytes(w) | w) & HIGHS;
 }
 
 /* First special byte at or after @p, or @end. */
@@ -67,6 +72,22 @@ static size_t utf8_len(const char *p, const char *end)
         return (a == 0xf0 && b < 0x90) || (a == 0xf4 && b > 0x8f) ? 0 : 4;
     }
     return 0;
+}
+
+const char *davit_json_find_special(const char *p, const char *end)
+{
+    uint64_t w;
+
+    while (end - p >= 8) {
+        memcpy(&w, p, 8);
+        w = stop_bytes(GUINT64_FROM_LE(w)) & HIGHS;
+        if (w)
+            return p + __builtin_ctzll(w) / 8;
+        p += 8;
+    }
+    while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\')
+        p++;
+    return p;
 }
 
 const char *davit_json_scan_string(const char *p, const char *end, const char **out_end,

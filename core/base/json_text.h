@@ -16,6 +16,9 @@
 const char *davit_json_scan_string(const char *p, const char *end, const char **out_end,
                                    bool *out_escapes);
 
+/* First byte at or after @p that is '"', '\\' or below 0x20, or @end. */
+const char *davit_json_find_special(const char *p, const char *end);
+
 /* Appends the text of a scanned string to @to. @python: lone surrogates become U+FFFD,
  * else they are an error. Returns: NULL, or why not (static) with *out_at where. */
 const char *davit_json_unescape(const char *p, const char *end, bool python, GString *to,

@@ -7,6 +7,7 @@
 #include <glib.h>
 
 #include "base/json.h"
+#include "base/json_runs.h"
 
 /* All events of @text as one line: {k:"v" becomes "{ K(k) S(v)". Ends with the error's
  * code and byte. (owned) */
@@ -298,6 +299,141 @@ static void errors_are_sticky(void)
     g_assert_cmpuint(davit_report_count(report), ==, 1);
 }
 
+/* ---- runs ---- */
+
+static void put_string(GString *s, davit_span text)
+{
+    g_string_append_printf(s, "S(%.*s) ", (int)text.len, text.ptr);
+}
+
+static void put_raw(GString *s, davit_span raw, bool escaped)
+{
+    g_autoptr(GString) plain = g_string_new_len(raw.ptr, (gssize)raw.len);
+
+    if (escaped) {
+        g_string_truncate(plain, 0);
+        if (!davit_json_run_unescape(raw, plain))
+            g_string_assign(plain, "bad escape");
+    }
+    put_string(s, (davit_span){plain->str, plain->len});
+}
+
+/* Simple values in front of where the reader stands, as their events would be. */
+static void put_run(GString *s, DavitJsonReader *reader, bool members)
+{
+    DavitJsonRun run = davit_json_run(reader);
+    DavitJsonItem items[3];
+    size_t n;
+
+    while ((n = members ? davit_json_run_members(&run, items, 3)
+                        : davit_json_run_texts(&run, NULL, items, 3)) > 0) {
+        for (size_t i = 0; i < n; i++) {
+            if (items[i].second.ptr && !members)
+                g_string_append(s, "[ ");
+            if (members)
+                g_string_append_printf(s, "K(%.*s) I(%" G_GINT64_FORMAT ") ",
+                                       (int)items[i].text.len, items[i].text.ptr,
+                                       items[i].number);
+            else
+                put_raw(s, items[i].text, items[i].escaped);
+            if (!members && items[i].second.ptr) {
+                put_raw(s, items[i].second, items[i].escaped_second);
+                g_string_append(s, "] ");
+            }
+        }
+    }
+    davit_json_run_end(&run, reader);
+}
+
+/* Events of @text; with @runs, simple values come from runs wherever one may begin. */
+static char *trace_runs(const char *text, size_t len, bool runs)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitJsonReader) reader = davit_json_open(text, len, 0, "t.json", report);
+    davit_json_event e = {.struct_size = DAVIT_END(davit_json_event, off)};
+    GString *s = g_string_new(NULL);
+    int depth = 0;
+
+    while (davit_json_next(reader, &e) == DAVIT_OK && e.type != DAVIT_JSON_DONE) {
+        const bool opened = e.type == DAVIT_JSON_OBJECT || e.type == DAVIT_JSON_ARRAY;
+
+        depth += opened;
+        if (e.type == DAVIT_JSON_OBJECT_END || e.type == DAVIT_JSON_ARRAY_END)
+            depth--;
+        if (e.type == DAVIT_JSON_OBJECT)
+            davit_json_own_keys(reader);
+        if (e.type == DAVIT_JSON_STRING)
+            put_string(s, e.text);
+        else if (e.type == DAVIT_JSON_KEY)
+            g_string_append_printf(s, "K(%.*s) ", (int)e.text.len, e.text.ptr);
+        else if (e.type == DAVIT_JSON_INT)
+            g_string_append_printf(s, "I(%" G_GINT64_FORMAT ") ", e.i64);
+        else
+            g_string_append(s, opened && e.type == DAVIT_JSON_ARRAY   ? "[ "
+                               : opened                               ? "{ "
+                               : e.type == DAVIT_JSON_ARRAY_END       ? "] "
+                               : e.type == DAVIT_JSON_OBJECT_END      ? "} "
+                                                                      : "x ");
+        if (runs && depth == 1 && e.type != DAVIT_JSON_KEY)
+            put_run(s, reader, text[0] == '{');
+    }
+    if (davit_report_failed(report))
+        g_string_append_printf(s, "!%s", davit_report_get(report, 0)->found);
+    return g_string_free(s, FALSE);
+}
+
+/* Every byte of a few lists and objects replaced by every byte that means something. */
+static void runs_give_what_events_give(void)
+{
+    static const char *const texts[] = {
+        "[\"a b\",[\"c\",\"d\"], [ \"e\\n\" ,\n          \"f\"]\n,\"\\u00e9\\\"x\"  ]",
+        "[[\"\",\"\\\\\"],1,[\"g\"],[],[\"h\",\"i\",\"j\"],\"k\"]",
+        "{\"a\":1, \"b\\\\\" :22,\n        \"\xc3\xa9\":  333333333\n,\"d\":4444444444 , \"e\":0}",
+        "{\"a\":01,\"b\":1.5,\"c\":-1,\"d\":7,\"e\":[8],\"f\":9}",
+    };
+    static const char bytes[] = "\"\\[]{},:0 1\nax\x01-.";
+
+    for (size_t t = 0; t < G_N_ELEMENTS(texts); t++) {
+        const size_t len = strlen(texts[t]);
+
+        for (size_t at = 0; at <= len; at++) {
+            for (size_t b = 0; b + 1 < sizeof bytes; b++) {
+                g_autofree char *text = g_strdup(texts[t]);
+                g_autofree char *want = NULL, *got = NULL;
+
+                if (at > 0 && at < len)
+                    text[at] = bytes[b];
+                want = trace_runs(text, len, false);
+                got = trace_runs(text, len, true);
+                if (!strstr(got, "bad escape"))
+                    g_assert_cmpstr(got, ==, want);
+                else
+                    g_assert_nonnull(strchr(want, '!'));
+            }
+        }
+    }
+}
+
+static void run_stops_before_an_offset(void)
+{
+    static const char text[] = "[\"a\", \"b\", \"c\"]";
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitJsonReader) r = davit_json_open(text, sizeof text - 1, 0, "t", report);
+    davit_json_event e = {.struct_size = DAVIT_END(davit_json_event, off)};
+    DavitJsonItem items[8];
+    DavitJsonRun run;
+
+    davit_json_next(r, &e);
+    run = davit_json_run(r);
+    g_assert_cmpuint(davit_json_run_texts(&run, text + 6, items, 8), ==, 1);
+    g_assert_true(davit_json_run_next(&run) == text + 6);
+    g_assert_cmpuint(davit_json_run_texts(&run, text + 7, items, 8), ==, 1);
+    davit_json_run_end(&run, r);
+    davit_json_next(r, &e);
+    g_assert_cmpuint(e.type, ==, DAVIT_JSON_STRING);
+    g_assert_true(davit_json_is(&e, "c"));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -319,5 +455,7 @@ int main(int argc, char **argv)
     g_test_add_func("/json/number_length_limit", number_length_limit);
     g_test_add_func("/json/skip_goes_past_whole_values", skip_goes_past_whole_values);
     g_test_add_func("/json/errors_are_sticky", errors_are_sticky);
+    g_test_add_func("/json/runs_give_what_events_give", runs_give_what_events_give);
+    g_test_add_func("/json/run_stops_before_an_offset", run_stops_before_an_offset);
     return g_test_run();
 }

@@ -10,8 +10,6 @@
 
 #include "base/big.h"
 
-#define EMPTY UINT32_MAX
-
 /* U+2581, the SentencePiece mark for a space. */
 static const char mark[3] = {'\xe2', '\x96', '\x81'};
 
@@ -39,73 +37,68 @@ int32_t davit_letter_byte(uint32_t cp)
 
 bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges)
 {
-    uint64_t n = 1024;
-
     bpe->vocab = vocab;
     bpe->unk = -1;
-    bpe->seed = (uint64_t)g_random_int() << 32 | g_random_int() | 1;
-    while (n < 2 * n_merges)
-        n *= 2;
-    bpe->merges = davit_big_alloc(n, sizeof(DavitMerge));
-    if (!bpe->merges)
+    bpe->seed = (uint64_t)g_random_int() << 32 | g_random_int();
+    if (n_merges > UINT32_MAX / 2 - 64)
         return false;
-    memset(bpe->merges, 0xff, n * sizeof *bpe->merges);
-    bpe->n_slots = n;
-    return true;
+    bpe->n_slots = (uint32_t)(2 * n_merges + 64);
+    bpe->slots = davit_big_zeroed(bpe->n_slots, sizeof(DavitBpeSlot));
+    return bpe->slots != NULL;
 }
 
 void davit_bpe_clear(DavitBpe *bpe)
 {
-    davit_big_free(bpe->merges);
+    davit_big_free(bpe->slots);
     g_free(bpe->bmp);
 }
 
-static uint64_t hash_pair(const DavitBpe *bpe, uint32_t left, uint32_t right)
+/* Upper bits of a product depend on all bits below, so the number of slots may be any. */
+static uint32_t first_slot(const DavitBpe *bpe, uint64_t pair)
 {
-    uint64_t h = ((uint64_t)left << 32 | right) ^ bpe->seed;
+    const uint64_t h = (pair ^ bpe->seed) * 0x9e3779b97f4a7c15ull;
 
-    h *= 0x9e3779b97f4a7c15ull;
-    return h ^ h >> 32;
+    return (uint32_t)(((h ^ h << 32) >> 32) * bpe->n_slots >> 32);
 }
 
-static void add_merge(DavitBpe *bpe, const DavitMerge *merge)
+/* The slot of @pair, or the empty one where it belongs. */
+static DavitBpeSlot *find_slot(const DavitBpe *bpe, uint64_t pair)
 {
-    uint64_t at = hash_pair(bpe, merge->left, merge->right) & (bpe->n_slots - 1);
+    uint32_t at = first_slot(bpe, pair);
 
-    while (bpe->merges[at].joined != EMPTY &&
-           (bpe->merges[at].left != merge->left || bpe->merges[at].right != merge->right))
-        at = (at + 1) & (bpe->n_slots - 1);
-    bpe->merges[at] = *merge;
+    while (bpe->slots[at].pair != pair && bpe->slots[at].pair != 0)
+        at = at + 1 == bpe->n_slots ? 0 : at + 1;
+    return &bpe->slots[at];
+}
+
+static uint64_t pair_of(uint32_t left, uint32_t right)
+{
+    return ((uint64_t)left << 32 | right) + 1;
 }
 
 void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
 {
     const size_t ahead =
-        12; /* slots are far apart in memory: fetch before they are needed */
+        16; /* slots are far apart in memory: fetch before they are needed */
 
     for (size_t i = 0; i < n; i++) {
+        const uint64_t pair = pair_of(merges[i].left, merges[i].right);
+
         if (n - i > ahead) {
             const DavitMerge *next = &merges[i + ahead];
 
-            __builtin_prefetch(&bpe->merges[hash_pair(bpe, next->left, next->right) &
-                                            (bpe->n_slots - 1)]);
+            __builtin_prefetch(
+                &bpe->slots[first_slot(bpe, pair_of(next->left, next->right))]);
         }
-        add_merge(bpe, &merges[i]);
+        *find_slot(bpe, pair) = (DavitBpeSlot){pair, merges[i].rank, merges[i].joined};
     }
 }
 
-const DavitMerge *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)
+const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)
 {
-    uint64_t at = hash_pair(bpe, left, right) & (bpe->n_slots - 1);
+    const DavitBpeSlot *slot = find_slot(bpe, pair_of(left, right));
 
-    for (;; at = (at + 1) & (bpe->n_slots - 1)) {
-        const DavitMerge *m = &bpe->merges[at];
-
-        if (m->joined == EMPTY)
-            return NULL;
-        if (m->left == left && m->right == right)
-            return m;
-    }
+    return slot->pair ? slot : NULL;
 }
 
 /* Ids of the bytes: by letter in byte-level files, else by the name <0xNN>. */
@@ -157,37 +150,58 @@ static void note_marks(DavitBpe *bpe, const char *text, size_t len)
     }
 }
 
-static bool is_not_text(const DavitBpe *bpe, uint32_t id)
-{
-    size_t len;
-    const char *text;
+/* What derive_cuts notes of an id. */
+#define JOINED   1u /* the result of a merge */
+#define NOT_TEXT 2u /* a <0xNN> token or the unknown */
 
-    if (bpe->unk >= 0 && id == (uint32_t)bpe->unk)
-        return true;
-    text = davit_vocab_text(bpe->vocab, id, &len);
-    return bpe->byte_fallback && len == 6 && memcmp(text, "<0x", 3) == 0;
+static void note_not_text(const DavitBpe *bpe, uint8_t *notes)
+{
+    if (bpe->unk >= 0)
+        notes[bpe->unk] |= NOT_TEXT;
+    for (size_t id = 0; bpe->byte_fallback && id < davit_vocab_n_ids(bpe->vocab); id++) {
+        size_t len;
+        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+
+        if (text && len == 6 && memcmp(text, "<0x", 3) == 0)
+            notes[id] |= NOT_TEXT;
+    }
 }
 
 /* A piece may be cut before a mark when no merge can reach over the cut: a merged token
  * then has some character and a mark next to each other inside, and those characters are
  * kept. That needs merged texts to be real text, so no merge may touch <0xNN> or the
  * unknown. */
-static void derive_cuts(DavitBpe *bpe)
+static bool derive_cuts(DavitBpe *bpe)
 {
+    const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
+    g_autofree uint8_t *notes = NULL;
+
     bpe->cuts = !bpe->byte_level && !bpe->ignore_merges &&
                 davit_vocab_find(bpe->vocab, mark, sizeof mark) >= 0;
-    for (uint64_t i = 0; bpe->cuts && i < bpe->n_slots; i++) {
-        const DavitMerge *m = &bpe->merges[i];
-        const char *text;
-        size_t len;
+    if (!bpe->cuts)
+        return true;
+    notes = g_try_malloc0(n_ids + 1);
+    if (!notes)
+        return false;
+    note_not_text(bpe, notes);
+    for (uint32_t i = 0; i < bpe->n_slots; i++) {
+        const DavitBpeSlot *slot = &bpe->slots[i];
 
-        if (m->joined == EMPTY)
+        if (slot->pair == 0)
             continue;
-        if (is_not_text(bpe, m->left) || is_not_text(bpe, m->right))
+        if ((notes[(slot->pair - 1) >> 32] | notes[(uint32_t)(slot->pair - 1)]) &
+            NOT_TEXT)
             bpe->cuts = false;
-        text = davit_vocab_text(bpe->vocab, m->joined, &len);
-        note_marks(bpe, text, len);
+        notes[slot->joined] |= JOINED;
     }
+    for (size_t id = 0; bpe->cuts && id < n_ids; id++) {
+        size_t len;
+        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+
+        if (notes[id] & JOINED)
+            note_marks(bpe, text, len);
+    }
+    return true;
 }
 
 bool davit_bpe_finish(DavitBpe *bpe)
@@ -195,8 +209,7 @@ bool davit_bpe_finish(DavitBpe *bpe)
     fill_bytes(bpe);
     if (!bpe->byte_level && !fill_bmp(bpe))
         return false;
-    derive_cuts(bpe);
-    return true;
+    return derive_cuts(bpe);
 }
 
 size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from)

@@ -18,13 +18,19 @@
 typedef struct DavitMerge {
     uint32_t left, right; /* ids */
     uint32_t rank;        /* position in the list */
-    uint32_t joined;      /* id of the two together; UINT32_MAX marks an empty slot */
+    uint32_t joined;      /* id of the two together */
 } DavitMerge;
+
+/* The same in the table. */
+typedef struct DavitBpeSlot {
+    uint64_t pair; /* (left << 32 | right) + 1; 0 = empty */
+    uint32_t rank, joined;
+} DavitBpeSlot;
 
 typedef struct DavitBpe {
     const DavitVocab *vocab; /* (borrowed) */
-    DavitMerge *merges;      /* hash table by (left, right) */
-    uint64_t n_slots;        /* a power of two, at most half full */
+    DavitBpeSlot *slots;     /* hash table by pair, at most half full */
+    uint32_t n_slots;
     uint64_t seed;
     bool byte_level;    /* symbols are bytes, spelled in the 256 letter alphabet */
     bool byte_fallback; /* unknown characters become <0xNN> tokens */
@@ -56,7 +62,7 @@ void davit_bpe_clear(DavitBpe *bpe);
 void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 
 /* (borrowed) the merge of two neighbours, or NULL. */
-const DavitMerge *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
+const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
 
 /* After flags and merges: fill bytes, bmp, keep and cuts. False when memory is gone. */
 bool davit_bpe_finish(DavitBpe *bpe);

@@ -149,7 +149,7 @@ static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
 static void look_up(const DavitBpe *bpe, const uint32_t *ids, size_t i, uint32_t *rank,
                     uint32_t *joined)
 {
-    const DavitMerge *m = davit_bpe_find(bpe, ids[i], ids[i + 1]);
+    const DavitBpeSlot *m = davit_bpe_find(bpe, ids[i], ids[i + 1]);
 
     rank[i] = m ? m->rank : NONE;
     joined[i] = m ? m->joined : NONE;
@@ -238,7 +238,7 @@ static DavitBpeStep pop_step(DavitBpeScratch *s, size_t *n_heap)
 static bool queue_pair(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t pos,
                        size_t *n_heap)
 {
-    const DavitMerge *m;
+    const DavitBpeSlot *m;
 
     s->steps++;
     if (pos == NONE || s->next[pos] == NONE)
@@ -267,7 +267,7 @@ static size_t merge_long(const DavitBpe *bpe, DavitBpeScratch *s, size_t n)
         const DavitBpeStep step = pop_step(s, &n_heap);
         const uint32_t pos = (uint32_t)step.order;
         const uint32_t gone = s->next[pos];
-        const DavitMerge *m;
+        const DavitBpeSlot *m;
 
         /* A symbol that was merged away has itself as next. */
         if (gone == NONE || gone == pos)

@@ -10,6 +10,8 @@
 
 #include "tokenizer/tokenizer_private.h"
 
+#define TWO_TOKENS 16384u /* fewer are not worth a thread */
+
 /* A token and where it stands in the order of merges. */
 typedef struct Ranked {
     float score;
@@ -45,32 +47,58 @@ static int by_length(const void *a, const void *b)
     return (x->joined > y->joined) - (x->joined < y->joined);
 }
 
+/* Right halves first: of those that are no token the left half is not looked for. Ways go
+ * to
+ * @out, the longest left half first; @like has the token, its characters as left_chars,
+ * and those of the first right half. Returns: how many there are. */
+static size_t find_ways(const DavitVocab *vocab, const DavitVocabText *right, size_t n,
+                        const Way *like, Way *out)
+{
+    DavitVocabText left[DAVIT_VOCAB_MANY];
+    int32_t right_ids[DAVIT_VOCAB_MANY], ids[DAVIT_VOCAB_MANY];
+    size_t n_left = 0, n_ways = 0;
+    const char *text = davit_vocab_text(vocab, like->joined, &(size_t){0});
+
+    davit_vocab_find_many(vocab, right, n, right_ids);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t chars = like->right_chars + (uint32_t)i;
+
+        if (right_ids[i] < 0)
+            continue;
+        out[n_left] = (Way){0, (uint32_t)right_ids[i], like->joined,
+                            like->left_chars - chars, chars};
+        left[n_left++] = (DavitVocabText){text, (size_t)(right[i].text - text)};
+    }
+    davit_vocab_find_many(vocab, left, n_left, ids);
+    for (size_t i = 0; i < n_left; i++) {
+        out[n_ways] = out[i];
+        out[n_ways].left = (uint32_t)ids[i];
+        n_ways += ids[i] >= 0;
+    }
+    return n_ways;
+}
+
 /* All splits of token @id into two tokens, the longest left half first. */
 static void add_ways(const DavitVocab *vocab, uint32_t id, GArray *ways)
 {
-    size_t len;
+    DavitVocabText right[DAVIT_VOCAB_MANY];
+    Way found[DAVIT_VOCAB_MANY];
+    size_t len, n = 0;
     const char *text = davit_vocab_text(vocab, id, &len);
-    uint32_t right_chars = 0, n_chars;
+    Way like = {.joined = id, .right_chars = 1};
 
     if (!text || len < 2)
         return;
-    n_chars = (uint32_t)g_utf8_strlen(text, (gssize)len);
-    for (size_t off = len; off > 1;) {
+    like.left_chars = (uint32_t)g_utf8_strlen(text, (gssize)len);
+    for (size_t off = len; like.right_chars + n < like.left_chars;) {
         off = (size_t)davit_ucd_back(text, off);
-        davit_vocab_prefetch(vocab, text + off, len - off);
-        davit_vocab_prefetch(vocab, text, off);
-    }
-    for (size_t off = len; right_chars + 1 < n_chars;) {
-        int32_t left, right;
+        right[n++] = (DavitVocabText){text + off, len - off};
+        if (n == DAVIT_VOCAB_MANY || like.right_chars + n == like.left_chars) {
+            const size_t n_ways = find_ways(vocab, right, n, &like, found);
 
-        off = (size_t)davit_ucd_back(text, off);
-        right_chars++;
-        right = davit_vocab_find(vocab, text + off, len - off);
-        left = right < 0 ? -1 : davit_vocab_find(vocab, text, off);
-        if (left >= 0) {
-            const Way way = {(uint32_t)left, (uint32_t)right, id, n_chars - right_chars,
-                             right_chars};
-            g_array_append_val(ways, way);
+            g_array_append_vals(ways, found, (guint)n_ways);
+            like.right_chars += (uint32_t)n;
+            n = 0;
         }
     }
 }
@@ -88,24 +116,68 @@ static void flush_ways(GArray *ways, bool sort, GArray *merges)
     g_array_set_size(ways, 0);
 }
 
+/* Tokens in their order, whose merges one thread lists. */
+typedef struct Part {
+    const DavitVocab *vocab; /* (borrowed) sealed */
+    const Ranked *order;     /* (borrowed) [n]; its neighbours have other scores */
+    size_t n;
+    GArray *merges; /* DavitMerge, ranks from 0; (owned by who made it) */
+} Part;
+
+static void *list_part(void *data)
+{
+    const Part *part = data;
+    const Ranked *order = part->order;
+    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(Way));
+
+    for (size_t i = 0; i < part->n;) {
+        const size_t first = i;
+
+        do
+            add_ways(part->vocab, order[i++].id, ways);
+        while (i < part->n && order[i].score == order[first].score);
+        flush_ways(ways, i - first > 1, part->merges);
+    }
+    return NULL;
+}
+
+static bool is_ordered(const Ranked *order, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (order[i].score > order[i - 1].score)
+            return false;
+    }
+    return true;
+}
+
 bool davit_tok_merges_from_scores(DavitTokParts *parts, const float *scores)
 {
     const size_t n = davit_vocab_n_ids(parts->vocab);
     g_autofree Ranked *order = g_try_new(Ranked, n);
-    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(Way));
+    g_autoptr(GArray) second = g_array_new(FALSE, FALSE, sizeof(DavitMerge));
+    GThread *thread = NULL;
+    Part one = {parts->vocab, order, n, parts->merges};
+    Part two = {parts->vocab, order, n, second};
 
     if (!order)
         return false;
     for (size_t i = 0; i < n; i++)
         order[i] = (Ranked){scores[i], (uint32_t)i};
-    qsort(order, n, sizeof *order, by_score);
-    for (size_t i = 0; i < n;) {
-        const size_t first = i;
-
-        do
-            add_ways(parts->vocab, order[i++].id, ways);
-        while (i < n && order[i].score == order[first].score);
-        flush_ways(ways, i - first > 1, parts->merges);
+    if (!is_ordered(order, n))
+        qsort(order, n, sizeof *order, by_score);
+    if (n >= TWO_TOKENS && g_get_num_processors() > 1) {
+        one.n = n / 2;
+        while (one.n < n && order[one.n].score == order[one.n - 1].score)
+            one.n++;
+        two.order += one.n;
+        two.n -= one.n;
+        thread = g_thread_try_new("davit-merges", list_part, &two, NULL);
+    }
+    one.n = thread ? one.n : n;
+    list_part(&one);
+    if (thread) {
+        g_thread_join(thread);
+        davit_merges_append(parts->merges, second);
     }
     return true;
 }

@@ -99,6 +99,110 @@ static void failure_leaves_ids_alone(void)
     davit_ids_clear(&ids);
 }
 
+/* ---- loading ---- */
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz\"\\"
+#define N_LETTERS 28
+
+static void put_letters(GString *s, const int *letters, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (strchr("\"\\", LETTERS[letters[i]]))
+            g_string_append_c(s, '\\');
+        g_string_append_c(s, LETTERS[letters[i]]);
+    }
+}
+
+/* All tokens of one to three letters, the pairs with their merges, the triples with both. In
+ * lines the list of merges takes 2 MB. @wrong: the left half of that merge is no token. */
+static char *make_file(bool lines, bool pairs, int wrong)
+{
+    static const int counts[] = {28, 784, 21952};
+    g_autoptr(GString) vocab = g_string_new(NULL);
+    g_autoptr(GString) merges = g_string_new(NULL);
+    const char *gap = lines ? "\n      " : "";
+    int id = 0, n_merges = 0;
+
+    for (int n = 1; n <= 3; n++) {
+        for (int i = 0; i < counts[n - 1]; i++) {
+            /* a step prime to 28 mixes the order of merges */
+            const int mixed = n == 3 ? i * 9239 % 21952 : i;
+            const int at[3] = {mixed % 28, mixed / 28 % 28, mixed / 784};
+
+            g_string_append_printf(vocab, "%s%s\"", id > 0 ? "," : "", gap);
+            put_letters(vocab, at, n);
+            g_string_append_printf(vocab, "\": %d", id++);
+            for (int left = 1; left < n; left++) {
+                g_string_append_printf(merges, "%s%s%s\"%s", n_merges > 0 ? "," : "", gap,
+                                       pairs ? "[" : "", n_merges == wrong ? "!" : "");
+                n_merges++;
+                put_letters(merges, at, left);
+                g_string_append(merges, pairs ? "\"," : " ");
+                if (pairs)
+                    g_string_append_printf(merges, "%s\"", gap);
+                put_letters(merges, at + left, n - left);
+                g_string_append(merges, pairs ? "\"]" : "\"");
+            }
+        }
+    }
+    return g_strdup_printf(
+        "{\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,"
+        "\"post_processor\":null,\"decoder\":null,\"model\":{\"type\":"
+        "\"BPE\",\"vocab\":{%s},\"merges\":[%s%s]}}",
+        vocab->str, merges->str, gap);
+}
+
+static DavitTokenizer *load(const char *file, DavitReport *report)
+{
+    return davit_tokenizer_from_json(file, strlen(file), "t.json", davit_test_registry(),
+                                     report);
+}
+
+/* A list in lines is read by two threads, one without by one. */
+static void list_read_in_halves_is_the_same_list(void)
+{
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    g_autoptr(GString) text = g_string_new(NULL);
+    DavitIds ids[3] = {{0}};
+
+    for (int i = 0; i < 20000; i++)
+        g_string_append_c(text, LETTERS[g_rand_int_range(rand, 0, N_LETTERS)]);
+    for (int way = 0; way < 3; way++) {
+        g_autofree char *file = make_file(way > 0, way < 2, -1);
+        g_autoptr(DavitTokenizer) tokenizer = load(file, report);
+        g_autoptr(DavitEncoder) encoder = NULL;
+
+        davit_test_show(report);
+        g_assert_nonnull(tokenizer);
+        encoder = davit_encoder_new(tokenizer);
+        g_assert_cmpint(
+            davit_encode(encoder, text->str, text->len, 0, &ids[way], report), ==, 0);
+        g_assert_cmpuint(ids[way].n, ==, ids[0].n);
+        g_assert_true(memcmp(ids[way].ids, ids[0].ids, ids[0].n * sizeof(int32_t)) == 0);
+    }
+    g_assert_cmpuint(ids[0].n, <, text->len / 2);
+    for (int way = 0; way < 3; way++)
+        davit_ids_clear(&ids[way]);
+}
+
+/* Wherever a merge is wrong, the first record names it. */
+static void wrong_merge_of_either_half_is_named(void)
+{
+    static const int wrong[] = {0, 70, 22000, 30000, 44687};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autofree char *file = make_file(true, true, wrong[i]);
+        g_autofree char *want = g_strdup_printf("t.json: merges[%d]", wrong[i]);
+
+        g_assert_null(load(file, report));
+        g_assert_cmpstr(davit_report_get(report, 0)->subject, ==, want);
+        g_assert_cmpstr(davit_report_get(report, 0)->message, ==,
+                        "left half is not in the vocabulary");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const families[] = {
@@ -114,5 +218,9 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, families[i], check_family);
     }
     g_test_add_func("/encode/failure_leaves_ids_alone", failure_leaves_ids_alone);
+    g_test_add_func("/load/list_read_in_halves_is_the_same_list",
+                    list_read_in_halves_is_the_same_list);
+    g_test_add_func("/load/wrong_merge_of_either_half_is_named",
+                    wrong_merge_of_either_half_is_named);
     return g_test_run();
 }

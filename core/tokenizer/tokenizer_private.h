@@ -64,15 +64,13 @@ struct DavitTokenizer {
     char *source, *family, *plugin, *canonical, *why; /* owned; for explain */
 };
 
-/* Merges that were read and wait while memory fetches what their lookups need. */
-#define DAVIT_MERGES_AHEAD 16 /* a power of two; measured, 8 to 32 are alike */
-#define DAVIT_MERGE_TEXT   104
+/* A merge by its texts. (borrowed) */
+typedef struct DavitMergeText {
+    DavitVocabText left, right;
+} DavitMergeText;
 
-typedef struct DavitPendingMerge {
-    uint64_t left_hash, right_hash;
-    uint32_t left_len, len;
-    char text[DAVIT_MERGE_TEXT]; /* both halves, end to end */
-} DavitPendingMerge;
+/* Merges whose ids are looked up together. */
+#define DAVIT_MERGES_AHEAD (DAVIT_VOCAB_MANY / 2)
 
 /* Pieces that are not like others. */
 #define DAVIT_SCORE_SKIP  1u /* never found in a text */
@@ -86,8 +84,8 @@ typedef struct DavitTokParts {
         *decoder, *truncation, *padding; /* owned refs or NULL */
     DavitVocab *vocab; /* owned, sealed */
     GArray *merges;    /* DavitMerge, owned */
-    DavitPendingMerge *pending; /* owned, DAVIT_MERGES_AHEAD */
-    size_t n_pushed, n_settled; /* of all merges that were ever pending */
+    DavitMergeText pending[DAVIT_MERGES_AHEAD]; /* behind those of merges */
+    size_t n_pending;
     GArray *added;     /* DavitAdded with declared ids, texts owned */
     char *unk;         /* owned; NULL = no unknown token */
     DavitModelKind model;
@@ -184,18 +182,28 @@ bool davit_tok_is_vocab_txt(const char *text, size_t len);
  * itself, others get @inside in front. */
 void davit_tok_respell_word(GString *room, const char *inside, davit_span *text);
 
-/* Ids of @left, @right and their joined text, rank = parts->merges->len. CORRUPT with a
- * record if one of the three is not in the vocabulary; which may be told by a later call,
- * at last by davit_tok_settle_merges. */
-int32_t davit_tok_add_merge(DavitTokParts *parts, const char *left, size_t left_len,
-                            const char *right, size_t right_len, DavitReport *report);
+/* Look up ids: a DavitMerge for each of up to DAVIT_MERGES_AHEAD @texts, with its place in @out
+ * as rank, is appended to @out. Returns: how many; texts[that], if there is one, has a half or a
+ * joined text that is not in the vocabulary. [any thread: @vocab is only read] */
+size_t davit_merges_find(const DavitVocab *vocab, const DavitMergeText *texts, size_t n,
+                         GArray *out);
 
-/* Behind the last merge. */
-int32_t davit_tok_settle_merges(DavitTokParts *parts, DavitReport *report);
+/* Put the merges of @more, whose ranks begin at 0, behind those of @merges. */
+void davit_merges_append(GArray *merges, GArray *more);
 
-/* "left right" of a merge list; lines that begin with "#version" are passed over. */
+/* Append the merge of two texts, or of a line "left right" (one that begins with "#version" is
+ * passed over). Texts are borrowed until davit_tok_settle_merges. CORRUPT with a record if one
+ * of the three is not in the vocabulary; which may be told by a later call. */
+int32_t davit_tok_add_merge(DavitTokParts *parts, const DavitMergeText *merge,
+                            DavitReport *report);
 int32_t davit_tok_add_merge_line(DavitTokParts *parts, const char *line, size_t len,
                                  DavitReport *report);
+
+/* Behind the last merge, and before the text of one goes away. */
+int32_t davit_tok_settle_merges(DavitTokParts *parts, DavitReport *report);
+
+/* The halves of a line; false if it has not exactly one space. */
+bool davit_tok_split_line(const char *line, size_t len, DavitMergeText *out);
 
 /* Bytes of a token whose splits are tried, each by a look into the vocabulary: their number times
  * their length must not grow with a file's size. Real tokens have up to some hundred bytes. */

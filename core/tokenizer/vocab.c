@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Token table: all texts in one block, an array of {offset, length} by id, and one open
- * hash table whose slots repeat the entry, so that a lookup touches two places in memory.
+ * hash table. A slot of 16 bytes holds a text of up to 8 bytes itself, so looking it up
+ * touches one place in memory; longer texts take a second one.
  */
 #include "tokenizer/vocab.h"
 
@@ -11,17 +12,19 @@
 
 #define HOLE      UINT32_MAX
 #define MAX_BLOCK (1u << 31)
-#define AHEAD     8 /* ids whose slots are on their way while the table is built */
 
 typedef struct Entry {
     uint32_t off;
     uint32_t len; /* HOLE = no token */
 } Entry;
 
+/* Lengths from this on are not told apart in a slot. */
+#define LONG_TEXT 127u
+
 typedef struct Slot {
-    uint32_t tag; /* upper half of the hash */
-    uint32_t id;  /* id + 1; 0 = empty */
-    Entry entry;
+    uint64_t head; /* of the key */
+    uint32_t what; /* 0 = empty; else id + 1 and, in the upper 7 bits, the length */
+    uint32_t off;  /* of the text */
 } Slot;
 
 struct DavitVocab {
@@ -30,29 +33,61 @@ struct DavitVocab {
     Entry *entries;
     size_t n_ids, entries_cap;
     size_t n_tokens;
-    Slot *slots; /* n_slots, a power of two, at most half full; NULL before seal */
-    size_t n_slots;
+    Slot *slots; /* n_slots, at most three fifths full; NULL before seal */
+    uint32_t n_slots;
     uint64_t seed;
 };
 
-uint64_t davit_hash_bytes(const char *bytes, size_t len, uint64_t seed)
+static uint64_t load8(const char *p)
 {
-    const uint64_t k1 = 0x9e3779b97f4a7c15ull, k2 = 0xd6e8feb86659fd93ull;
-    uint64_t h = seed ^ (len * k1), v;
+    uint64_t v;
 
-    for (; len >= 8; len -= 8, bytes += 8) {
-        memcpy(&v, bytes, 8);
-        h = (h ^ v) * k2;
-        h ^= h >> 32;
-    }
-    if (len > 0) {
-        v = 0;
-        memcpy(&v, bytes, len);
-        h = (h ^ v) * k2;
-        h ^= h >> 32;
-    }
-    h *= k1;
-    return h ^ h >> 29;
+    memcpy(&v, p, 8);
+    return GUINT64_FROM_LE(v);
+}
+
+static uint64_t load4(const char *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, 4);
+    return GUINT32_FROM_LE(v);
+}
+
+/* Up to 8 bytes as a number, zeros behind. Loads overlap: no loop, nothing beyond the
+ * text. */
+static uint64_t load_short(const char *p, size_t n)
+{
+    const uint8_t *u = (const uint8_t *)p;
+
+    if (n == 8)
+        return load8(p);
+    if (n >= 4)
+        return load4(p) | load4(p + n - 4) << 8 * (n - 4);
+    if (n == 0)
+        return 0;
+    return (uint64_t)u[0] | (uint64_t)u[n / 2] << 8 * (n / 2) |
+           (uint64_t)u[n - 1] << 8 * (n - 1);
+}
+
+#define K1 0x9e3779b97f4a7c15ull
+#define K2 0xd6e8feb86659fd93ull
+
+static uint64_t mix(uint64_t h)
+{
+    h *= K2;
+    return h ^ h >> 32;
+}
+
+/* Hash of 9 bytes and more; the last 8 may overlap those before. */
+static uint64_t hash_long(const char *p, size_t n, uint64_t seed)
+{
+    const char *last = p + n - 8;
+    uint64_t h = seed ^ n * K1;
+
+    for (; p < last; p += 8)
+        h = mix(h ^ load8(p));
+    return mix(h ^ load8(last)) * K1;
 }
 
 DavitVocab *davit_vocab_new(void)
@@ -128,64 +163,125 @@ DavitVocabAdd davit_vocab_add(DavitVocab *vocab, int64_t id, const char *text, s
     return DAVIT_VOCAB_ADDED;
 }
 
-/* Slot that holds @text, or the empty slot where it belongs. */
-static Slot *find_slot(const DavitVocab *vocab, const char *text, size_t len,
-                       uint64_t hash)
-{
-    const uint32_t tag = (uint32_t)(hash >> 32);
-    size_t at = hash & (vocab->n_slots - 1);
+/* ---- text to id ---- */
 
-    for (;; at = (at + 1) & (vocab->n_slots - 1)) {
+/* What is compared first. */
+typedef struct Key {
+    uint64_t head; /* the text itself if it has 8 bytes at most, else its hash */
+    uint32_t hash; /* seeded, so that no file's author can choose collisions */
+} Key;
+
+static inline Key make_key(const DavitVocab *vocab, const char *text, size_t len)
+{
+    const uint64_t head =
+        len <= 8 ? load_short(text, len) : hash_long(text, len, vocab->seed);
+    const uint64_t h = (mix(head ^ vocab->seed) + len) * K1;
+
+    return (Key){head, (uint32_t)(h >> 32)};
+}
+
+/* Slots are chosen by the key's upper bits, so their number may be any. */
+static inline uint32_t first_slot(const DavitVocab *vocab, Key key)
+{
+    return (uint32_t)((uint64_t)key.hash * vocab->n_slots >> 32);
+}
+
+static inline bool slot_holds(const DavitVocab *vocab, const Slot *slot, Key key,
+                              const char *text, size_t len)
+{
+    if (slot->head != key.head || slot->what >> 25 != MIN(len, LONG_TEXT))
+        return false;
+    if (len <= 8)
+        return true;
+    return (len < LONG_TEXT || vocab->entries[(slot->what & 0x1ffffff) - 1].len == len) &&
+           memcmp(vocab->block + slot->off, text, len) == 0;
+}
+
+/* Slot that holds @text, or the empty slot where it belongs. */
+static inline Slot *find_slot(const DavitVocab *vocab, const char *text, size_t len,
+                              Key key)
+{
+    uint32_t at = first_slot(vocab, key);
+
+    for (;; at = at + 1 == vocab->n_slots ? 0 : at + 1) {
         Slot *slot = &vocab->slots[at];
 
-        if (slot->id == 0 || (slot->tag == tag && slot->entry.len == len &&
-                              memcmp(vocab->block + slot->entry.off, text, len) == 0))
+        if (slot->what == 0 || slot_holds(vocab, slot, key, text, len))
             return slot;
     }
 }
 
-/* Put @id, whose text has @hash, into its slot. False if another id has the text. */
-static bool place(DavitVocab *vocab, size_t id, uint64_t hash)
+/* Put @id, whose text has @key, into its slot. False if another id has the text. */
+static bool place(DavitVocab *vocab, size_t id, Key key)
 {
     const Entry *entry = &vocab->entries[id];
-    Slot *slot;
+    Slot *slot = find_slot(vocab, vocab->block + entry->off, entry->len, key);
 
-    if (entry->len == HOLE)
-        return true;
-    slot = find_slot(vocab, vocab->block + entry->off, entry->len, hash);
-    if (slot->id != 0)
+    if (slot->what != 0)
         return false;
-    *slot = (Slot){(uint32_t)(hash >> 32), (uint32_t)id + 1, *entry};
+    *slot = (Slot){key.head, MIN(entry->len, LONG_TEXT) << 25 | ((uint32_t)id + 1),
+                   entry->off};
     return true;
 }
 
 int32_t davit_vocab_seal(DavitVocab *vocab)
 {
-    uint64_t hashes[AHEAD] = {0}; /* slots are far apart: fetch before they are needed */
-    size_t n_slots = 1024;
+    Key keys[DAVIT_VOCAB_MANY]; /* slots are far apart: fetch before they are needed */
+    const size_t n_slots = 1024 + vocab->n_tokens * 5 / 3;
 
-    while (n_slots < 2 * vocab->n_tokens)
-        n_slots *= 2;
-    vocab->slots = davit_big_alloc(n_slots, sizeof(Slot));
+    vocab->slots = davit_big_zeroed(n_slots, sizeof(Slot));
     if (!vocab->slots)
         return -2;
-    memset(vocab->slots, 0, n_slots * sizeof(Slot));
-    vocab->n_slots = n_slots;
-    for (size_t id = 0; id < vocab->n_ids + AHEAD; id++) {
-        if (id < vocab->n_ids && vocab->entries[id].len != HOLE) {
-            const Entry *next = &vocab->entries[id];
-            uint64_t *hash = &hashes[id % AHEAD];
+    vocab->n_slots = (uint32_t)n_slots;
+    for (size_t from = 0; from < vocab->n_ids; from += DAVIT_VOCAB_MANY) {
+        const size_t end = MIN(from + DAVIT_VOCAB_MANY, vocab->n_ids);
 
-            if (id >= AHEAD && !place(vocab, id - AHEAD, *hash))
-                return (int32_t)(id - AHEAD);
-            *hash = davit_hash_bytes(vocab->block + next->off, next->len, vocab->seed);
-            davit_vocab_fetch_slot(vocab, *hash);
-        } else if (id >= AHEAD && !place(vocab, id - AHEAD, hashes[id % AHEAD])) {
-            return (int32_t)(id - AHEAD);
+        for (size_t id = from; id < end; id++) {
+            const Entry *entry = &vocab->entries[id];
+
+            if (entry->len == HOLE)
+                continue;
+            keys[id - from] = make_key(vocab, vocab->block + entry->off, entry->len);
+            __builtin_prefetch(&vocab->slots[first_slot(vocab, keys[id - from])]);
+        }
+        for (size_t id = from; id < end; id++) {
+            if (vocab->entries[id].len != HOLE && !place(vocab, id, keys[id - from]))
+                return (int32_t)id;
         }
     }
     return -1;
 }
+
+int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len)
+{
+    const Slot *slot = find_slot(vocab, text, len, make_key(vocab, text, len));
+
+    return (int32_t)(slot->what & 0x1ffffff) - 1;
+}
+
+void davit_vocab_find_many(const DavitVocab *vocab, const DavitVocabText *texts, size_t n,
+                           int32_t *out_ids)
+{
+    Key keys[DAVIT_VOCAB_MANY];
+
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = make_key(vocab, texts[i].text, texts[i].len);
+        __builtin_prefetch(&vocab->slots[first_slot(vocab, keys[i])]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Slot *slot = &vocab->slots[first_slot(vocab, keys[i])];
+
+        if (texts[i].len > 8 && slot->what != 0)
+            __builtin_prefetch(vocab->block + slot->off);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Slot *slot = find_slot(vocab, texts[i].text, texts[i].len, keys[i]);
+
+        out_ids[i] = (int32_t)(slot->what & 0x1ffffff) - 1;
+    }
+}
+
+/* ---- id to text ---- */
 
 size_t davit_vocab_n_ids(const DavitVocab *vocab)
 {
@@ -205,36 +301,19 @@ const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_le
     return vocab->block + vocab->entries[id].off;
 }
 
-uint64_t davit_vocab_hash(const DavitVocab *vocab, const char *text, size_t len)
+bool davit_vocab_is_joined(const DavitVocab *vocab, int64_t id, DavitVocabText left,
+                           DavitVocabText right)
 {
-    return davit_hash_bytes(text, len, vocab->seed);
-}
+    const size_t len = left.len + right.len;
+    const char *text;
 
-void davit_vocab_fetch_slot(const DavitVocab *vocab, uint64_t hash)
-{
-    __builtin_prefetch(&vocab->slots[hash & (vocab->n_slots - 1)]);
-}
-
-void davit_vocab_fetch_text(const DavitVocab *vocab, uint64_t hash)
-{
-    const Slot *slot = &vocab->slots[hash & (vocab->n_slots - 1)];
-
-    if (slot->id != 0)
-        __builtin_prefetch(vocab->block + slot->entry.off);
-}
-
-int32_t davit_vocab_find_hashed(const DavitVocab *vocab, const char *text, size_t len,
-                                uint64_t hash)
-{
-    return (int32_t)find_slot(vocab, text, len, hash)->id - 1;
-}
-
-int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len)
-{
-    return davit_vocab_find_hashed(vocab, text, len, davit_vocab_hash(vocab, text, len));
-}
-
-void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len)
-{
-    davit_vocab_fetch_slot(vocab, davit_vocab_hash(vocab, text, len));
+    if (id < 0 || (uint64_t)id >= vocab->n_ids || vocab->entries[id].len != len)
+        return false;
+    text = vocab->block + vocab->entries[id].off;
+    if (len <= 8)
+        return load_short(text, len) ==
+               (load_short(left.text, left.len) |
+                (right.len ? load_short(right.text, right.len) << 8 * left.len : 0));
+    return memcmp(text, left.text, left.len) == 0 &&
+           memcmp(text + left.len, right.text, right.len) == 0;
 }

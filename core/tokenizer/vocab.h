@@ -41,18 +41,18 @@ const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_le
 /* Id of a token of the model, -1 = none. */
 int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len);
 
-/* Start fetching what davit_vocab_find(@text) will look at first. Only speed. */
-void davit_vocab_prefetch(const DavitVocab *vocab, const char *text, size_t len);
+/* The same for up to DAVIT_VOCAB_MANY texts, which is faster than one after the other:
+ * memory for all is asked for before the first is compared. */
+#define DAVIT_VOCAB_MANY 64u
+typedef struct DavitVocabText {
+    const char *text;
+    size_t len;
+} DavitVocabText;
+void davit_vocab_find_many(const DavitVocab *vocab, const DavitVocabText *texts, size_t n,
+                           int32_t *out_ids);
 
-/* The same in steps for many texts at a time: hash all, fetch the slots, fetch the texts
- * of the slots, find. */
-uint64_t davit_vocab_hash(const DavitVocab *vocab, const char *text, size_t len);
-void davit_vocab_fetch_slot(const DavitVocab *vocab, uint64_t hash);
-void davit_vocab_fetch_text(const DavitVocab *vocab, uint64_t hash);
-int32_t davit_vocab_find_hashed(const DavitVocab *vocab, const char *text, size_t len,
-                                uint64_t hash);
-
-/* 64-bit hash of @len bytes; @seed keeps file authors from choosing collisions. */
-uint64_t davit_hash_bytes(const char *bytes, size_t len, uint64_t seed);
+/* Is the text of @id @left and @right, end to end? */
+bool davit_vocab_is_joined(const DavitVocab *vocab, int64_t id, DavitVocabText left,
+                           DavitVocabText right);
 
 #endif
