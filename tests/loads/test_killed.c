@@ -14,6 +14,9 @@
 
 #define MODELS DAVIT_SOURCE_DIR "/tests/golden/models/"
 #define ROUNDS 12u /* of each command */
+/* the order of kernels is kept in plugins.json */
+#define OPS_WRITE                                                                             \
+    "plugin ops linear --model " MODELS "llama_mini --measure --rounds 1 --tokens 1 --write"
 
 static char *folder;
 
@@ -115,6 +118,61 @@ static void test_result(const void *data)
     sweep(folder);
 }
 
+/* ---- a folder ---- */
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Files below @dir and their lengths, sorted. */
+static void list_files(const char *dir, GPtrArray *out)
+{
+    g_autoptr(GDir) list = g_dir_open(dir, 0, NULL);
+
+    for (const char *name; list && (name = g_dir_read_name(list));) {
+        g_autofree char *path = g_build_filename(dir, name, NULL);
+        GStatBuf st;
+
+        if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+            list_files(path, out);
+            continue;
+        }
+        g_assert_cmpint(g_stat(path, &st), ==, 0);
+        g_ptr_array_add(out, g_strdup_printf("%s %" G_GUINT64_FORMAT, path, (guint64)st.st_size));
+    }
+    g_ptr_array_sort(out, by_text);
+}
+
+/* A project is there in whole or not at all. */
+static void project_is_whole_or_absent(void)
+{
+    static const char line[] = "plugin new arch killed";
+    g_autofree char *made = g_build_filename(folder, "killed", NULL);
+    g_autofree char *before = g_get_current_dir();
+    g_autoptr(GPtrArray) want = g_ptr_array_new_with_free_func(g_free);
+    int64_t most;
+
+    g_assert_cmpint(chdir(folder), ==, 0);
+    most = whole_run(line, "");
+    list_files(made, want);
+    g_assert_cmpuint(want->len, >, 1);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        g_autoptr(GPtrArray) have = g_ptr_array_new_with_free_func(g_free);
+
+        sweep(folder);
+        kill_somewhere(line, "", most);
+        if (!g_file_test(made, G_FILE_TEST_EXISTS))
+            continue;
+        list_files(made, have);
+        g_assert_cmpuint(have->len, ==, want->len);
+        for (guint f = 0; f < have->len; f++)
+            g_assert_cmpstr(g_ptr_array_index(have, f), ==, g_ptr_array_index(want, f));
+    }
+    g_assert_cmpint(chdir(before), ==, 0);
+    sweep(folder);
+}
+
 /* ---- files of davit's own ---- */
 
 /* Every *.json below @dir is whole. */
@@ -139,12 +197,13 @@ static void check_documents(const char *dir)
     }
 }
 
-/* The cache of plugins, and the user's choices in plugins.json. */
+/* The cache of plugins, and the user's choices and measured ranks in plugins.json. */
 static void own_files_are_half_written(void)
 {
     static const char *const lines[] = {"plugin list", "plugin disable org.davit.arch.qwen2",
                                         "plugin enable org.davit.arch.qwen2",
-                                        "plugin rescan"};
+                                        "plugin rescan", OPS_WRITE,
+                                        "plugin clear-quarantine"};
     g_autofree char *cache = g_build_filename(folder, "cache", NULL);
     g_autofree char *config = g_build_filename(folder, "config", NULL);
 
@@ -175,9 +234,13 @@ int main(int argc, char **argv)
     folder = g_dir_make_tmp("davit-killed-XXXXXX", NULL);
     g_test_add_data_func("/killed/dump",
                          "dump " MODELS "gemma3 model.embed_tokens.weight --out {out}", test_result);
+    g_test_add_data_func("/killed/dump_raw",
+                         "dump " MODELS "gemma3 model.embed_tokens.weight --raw --out {out}",
+                         test_result);
     g_test_add_data_func("/killed/eval",
                          "eval " MODELS "llama_mini --ids 1,2,3,4,5,6,7,8 --logits {out}",
                          test_result);
+    g_test_add_func("/killed/project", project_is_whole_or_absent);
     g_test_add_func("/killed/own_files", own_files_are_half_written);
     code = g_test_run();
     g_rmdir(folder);
