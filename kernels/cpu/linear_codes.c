@@ -14,6 +14,7 @@
 #include "linear_finish.h"
 
 #define X_TASK 1024
+#define PLANES 2 /* of 8-bit activations: the second holds what the first leaves over */
 
 static cpu_codes codes_of(const davit_weight *w)
 {
@@ -155,7 +156,9 @@ static void block_f32(const davit_call *call, const cpu_codes *c, const uint8_t 
                      float *out, float *scratch)                                          \
     {                                                                                     \
         (void)scratch;                                                                    \
-        dot(out, c, block, call->scratch, c->n_cols / CPU_XBLOCK, call->in[0].n_rows);    \
+        dot(out, c, block, call->scratch, c->n_cols / CPU_XBLOCK,                         \
+            PLANES * call->in[0].n_rows);                                                 \
+        cpu_add_planes(out, call->in[0].n_rows);                                          \
     }
 BLOCK_INT8(block_int8, cpu_codes_dot_int8_avx2)
 BLOCK_INT8(block_vnni, CPU_AVX_VNNI_DOT(cpu_codes_dot_int8))
@@ -212,21 +215,21 @@ static void int8_size(void *self, const davit_call *call, uint64_t n_tokens, uin
     (void)self;
     (void)ctx;
 
-    out->scratch_bytes = rows * (w->n_cols / CPU_XBLOCK) * sizeof(cpu_xblock);
-    out->worker_bytes = cpu_round_up(rows * CPU_GROUP * sizeof(float), 64) + X_TASK * sizeof(float);
+    out->scratch_bytes = rows * PLANES * (w->n_cols / CPU_XBLOCK) * sizeof(cpu_xblock);
+    out->worker_bytes =
+        cpu_round_up(rows * PLANES * CPU_GROUP * sizeof(float), 64) + X_TASK * sizeof(float);
     out->n_phases = 2;
     out->n_tasks[0] = rows * x_tasks(w->n_cols);
     out->n_tasks[1] = cpu_ceil_div(w->n_rows, CPU_GROUP);
 }
 
-/* @ordered: X_TASK values of the worker's. */
+/* Plane p of token t is row t * PLANES + p. @ordered: X_TASK values of the worker's. */
 static void quantize(const davit_call *call, uint64_t first, uint64_t count, float *ordered)
 {
     const davit_weight *w = call->weight[0];
     const uint64_t n_cols = w->n_cols, per_token = x_tasks(n_cols);
     const cpu_codes c = codes_of(w);
     const uint32_t *map = cpu_codes_map(&c, w, 0);
-    cpu_xblock *xq = call->scratch;
 
     for (uint64_t i = first; i < first + count; i++) {
         const uint64_t t = i / per_token, col = i % per_token * X_TASK;
@@ -234,10 +237,12 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count, flo
 
         if (t >= call->in[0].n_rows)
             return; /* the host sized for tokens, this value has logit rows */
-        const float *x = cpu_in(call, 0, t) + col;
+        cpu_xblock *xq = (cpu_xblock *)call->scratch + (t * PLANES * n_cols + col) / CPU_XBLOCK;
+        const float *x = map ? ordered : cpu_in(call, 0, t) + col;
         for (uint64_t j = 0; map && j < n; j++)
             ordered[j] = cpu_in(call, 0, t)[map[col + j]];
-        cpu_quantize_x(xq + (t * n_cols + col) / CPU_XBLOCK, map ? ordered : x, (size_t)n);
+        cpu_quantize_x(xq, x, (size_t)n);
+        cpu_quantize_rest(xq + n_cols / CPU_XBLOCK, xq, x, n);
     }
 }
 
@@ -245,7 +250,7 @@ static void int8_phase(const davit_call *call, uint32_t phase, uint64_t first, u
                        uint32_t worker, block_fn *block)
 {
     float *dots = cpu_worker(call, worker);
-    const uint64_t n_dots = cpu_round_up(call->in[0].n_rows * CPU_GROUP, 16);
+    const uint64_t n_dots = cpu_round_up(call->in[0].n_rows * PLANES * CPU_GROUP, 16);
 
     if (phase == 0)
         quantize(call, first, count, dots + n_dots);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * moe_ffn/1 with 8-bit activations, for stored block layouts and packed codes. Baseline code; the
  * group kernels that it reaches need the entries' cpu bits.
- *   0: x to 8 bits; a task is X_TASK inputs of one token
+ *   0: x to one plane of 8 bits, or two where gate and up are codes; a task is X_TASK inputs of one
+ *      token
  *   1: hidden = f(gate x) * (up x); a task is ROWS rows of one expert, all tokens that chose it
- *   2: hidden to two planes of 8 bits (linear_int8.c says why; gate and up take one)
+ *   2: hidden to two planes of 8 bits (linear_int8.c says why; gate and up of blocks take one)
  *   3: part = down hidden; tasks as in 1
  *   4: the weighted sum of each token's parts
- * Shared scratch: hidden [T, k, I], part [T, k, N], float32; then blocks of x [T, K/32] and of
- * hidden [T, k, 2, I/32]. Worker scratch: struct bench. */
+ * Shared scratch: hidden [T, k, I], part [T, k, N], float32; then blocks of x [T, planes, K/32]
+ * and of hidden [T, k, 2, I/32]. Worker scratch: struct bench. */
 #include <string.h>
 
 #include <davit/help/ref.h>
@@ -20,11 +21,19 @@
 #define X_TASK 1024
 #define ROWS   32 /* a multiple of CPU_GROUP; more = tokens are gathered less often */
 #define PAIRS  16 /* (token, choice) pairs that pass an expert's rows together */
-#define PLANES 2  /* of hidden */
+#define PLANES 2  /* of hidden; the most of x */
+
+/* 8-bit planes of x: a rule of layouts, so that every call on the weights does the same. */
+static uint64_t x_planes(const davit_call *call)
+{
+    return cpu_layout_find(call->weight[0]->layout) && cpu_layout_find(call->weight[1]->layout)
+               ? 1
+               : PLANES;
+}
 
 /* Where things of this step lie. */
 typedef struct layout {
-    uint64_t n_pairs, K, I, N;
+    uint64_t n_pairs, K, I, N, x_planes;
     float *hidden, *part;
     cpu_xblock *x, *hidden_x;
 } layout;
@@ -35,12 +44,13 @@ static layout layout_of(const davit_call *call)
     layout l = {.n_pairs = call->in[1].n_rows * a->top_k,
                 .K = call->weight[0]->n_cols,
                 .I = call->weight[2]->n_cols,
-                .N = call->weight[2]->n_rows};
+                .N = call->weight[2]->n_rows,
+                .x_planes = x_planes(call)};
 
     l.hidden = call->scratch;
     l.part = l.hidden + l.n_pairs * l.I;
     l.x = (cpu_xblock *)(void *)(l.part + l.n_pairs * l.N);
-    l.hidden_x = l.x + call->in[1].n_rows * (l.K / CPU_XBLOCK);
+    l.hidden_x = l.x + call->in[1].n_rows * l.x_planes * (l.K / CPU_XBLOCK);
     return l;
 }
 
@@ -75,7 +85,8 @@ static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint
 
     out->scratch_bytes =
         n_pairs * (I + N) * sizeof(float) +
-        (n_tokens * (K / CPU_XBLOCK) + n_pairs * PLANES * (I / CPU_XBLOCK)) * sizeof(cpu_xblock);
+        (n_tokens * x_planes(call) * (K / CPU_XBLOCK) + n_pairs * PLANES * (I / CPU_XBLOCK)) *
+            sizeof(cpu_xblock);
     out->worker_bytes = cpu_round_up(CPU_ROWS_SCRATCH + 3 * DOTS * sizeof(float) +
                                          PAIRS * PLANES * longer * sizeof(cpu_xblock),
                                      64);
@@ -174,12 +185,15 @@ static void hidden_rows(const davit_call *call, const layout *l, uint64_t e, uin
     group g = {0};
 
     while (next_group(call, l, e, &g)) {
-        const cpu_xblock *x = gathered(&g, l->x, a->top_k, l->K / CPU_XBLOCK, b->x);
+        const cpu_xblock *x =
+            gathered(&g, l->x, a->top_k, l->x_planes * (l->K / CPU_XBLOCK), b->x);
 
         for (uint64_t r = first; r < end; r += CPU_GROUP) {
             const uint64_t n = cpu_min(CPU_GROUP, end - r);
-            rows_dot(&gate, e, r, n, x, g.n, b, b->dots[0]);
-            rows_dot(&up, e, r, n, x, g.n, b, b->dots[1]);
+            rows_dot(&gate, e, r, n, x, g.n * l->x_planes, b, b->dots[0]);
+            rows_dot(&up, e, r, n, x, g.n * l->x_planes, b, b->dots[1]);
+            for (int m = 0; m < 2 && l->x_planes == PLANES; m++)
+                cpu_add_planes(b->dots[m], g.n);
             for (uint64_t i = 0; i < g.n; i++)
                 cpu_glu_values_avx2(&act, b->dots[0] + i * CPU_GROUP, b->dots[1] + i * CPU_GROUP,
                                     l->hidden + g.pair[i] * l->I + r, n);
@@ -215,20 +229,26 @@ static void quantize_task(const davit_call *call, const layout *l, uint32_t phas
     const uint64_t width = phase == 0 ? l->K : l->I, per_row = cpu_ceil_div(width, X_TASK);
     const uint64_t row = i / per_row, col = i % per_row * X_TASK;
     const uint64_t n = cpu_min(X_TASK, width - col);
+    const uint64_t planes = phase == 0 ? l->x_planes : PLANES;
+    const float *x;
+    cpu_xblock *to;
 
     if (phase == 0) {
-        if (row < call->in[0].n_rows)
-            cpu_quantize_x(l->x + (row * width + col) / CPU_XBLOCK, cpu_in(call, 0, row) + col,
-                           (size_t)n);
-        return;
+        if (row >= call->in[0].n_rows)
+            return;
+        x = cpu_in(call, 0, row);
+        to = l->x;
+    } else {
+        if (row >= l->n_pairs || !cpu_moe_is_own(call->attr, call->weight[2],
+                                                  ((const int32_t *)call->in[1].data)[row]))
+            return; /* an expert of another rank: nothing made its hidden values */
+        x = l->hidden + row * width;
+        to = l->hidden_x;
     }
-    if (row >= l->n_pairs || !cpu_moe_is_own(call->attr, call->weight[2],
-                                              ((const int32_t *)call->in[1].data)[row]))
-        return; /* an expert of another rank: nothing made its hidden values */
-    const float *x = l->hidden + row * width + col;
-    cpu_xblock *to = l->hidden_x + (row * PLANES * width + col) / CPU_XBLOCK;
-    cpu_quantize_x(to, x, (size_t)n);
-    cpu_quantize_rest(to + width / CPU_XBLOCK, to, x, n);
+    to += (row * planes * width + col) / CPU_XBLOCK;
+    cpu_quantize_x(to, x + col, (size_t)n);
+    if (planes == PLANES)
+        cpu_quantize_rest(to + width / CPU_XBLOCK, to, x + col, n);
 }
 
 static void run_with(int step, const davit_call *call, uint32_t phase, uint64_t first,
