@@ -7,6 +7,7 @@
 
 #include "checkpoint/checkpoint_private.h"
 #include "plugin/running.h"
+#include "source/hub_cache.h"
 
 void davit_asked_free(void *p)
 {
@@ -157,6 +158,7 @@ static void report_declined(const Round *round, const davit_probe_in *in, bool r
     g_autoptr(GString) who = g_string_new(NULL);
     g_autofree char *head = in->head ? show_head(in) : g_strdup("a directory");
     const bool is_bare = !in->head && !refused && !has_weights(round->ckpt);
+    g_autofree char *hub_id = is_bare ? davit_hub_id_of(round->ckpt->path.dir) : NULL;
 
     for (guint i = round->first; i < round->ckpt->asked->len; i++) {
         const DavitAsked *answer = g_ptr_array_index(round->ckpt->asked, i);
@@ -176,7 +178,12 @@ static void report_declined(const Round *round, const davit_probe_in *in, bool r
                                 .message = refused   ? "the other formats declined it"
                                            : is_bare ? "the directory holds no weights"
                                                      : "no format recognises it",
-                                .hint = is_bare    ? "download the model's weights, too; if "
+                                .hint = hub_id ? davit_report_text(
+                                                     report,
+                                                     "this folder of a hub cache holds snapshots: "
+                                                     "name one of them, or give the model's id, %s",
+                                                     hub_id)
+                                        : is_bare  ? "download the model's weights, too; if "
                                                      "they lie in a folder below, name that"
                                         : who->len ? who->str
                                                    : NULL});

@@ -82,7 +82,8 @@ static void add_rule(GPtrArray *rules, const char *file, const char *from, const
     g_ptr_array_add(rules, rename);
 }
 
-static void read_object(GPtrArray *rules, const char *file, const json_t *rule,
+/* Rule number @at of a list. */
+static void read_object(GPtrArray *rules, const char *file, size_t at, const json_t *rule,
                         DavitReport *report)
 {
     const char *from = json_string_value(json_object_get(rule, "from"));
@@ -98,7 +99,8 @@ static void read_object(GPtrArray *rules, const char *file, const json_t *rule,
         }
     }
     if (!from || !to)
-        fault(file, "a rule", NULL, "a rule lacks \"from\" or \"to\"", report);
+        fault(file, davit_report_text(report, "rule %zu", at + 1), NULL,
+              "the rule is no object with the texts \"from\" and \"to\"", report);
     else
         add_rule(rules, file, from, to, report);
 }
@@ -129,7 +131,7 @@ GPtrArray *davit_renames_read(const char *name, const char *text, size_t n,
         }
     } else {
         for (size_t i = 0; i < json_array_size(document); i++)
-            read_object(rules, name, json_array_get(document, i), report);
+            read_object(rules, name, i, json_array_get(document, i), report);
     }
     json_decref(document);
     if (davit_report_count(report) == before && (rules->len == 0 || rules->len > MAX_RULES))

@@ -9,7 +9,8 @@
 /* (owned) the document itself, or the content of the file that is named. */
 static char *document_text(DavitCall *call, const char *value, size_t *out_len)
 {
-    if (value[strspn(value, " \t\r\n")] != '{')
+    const char first = value[strspn(value, " \t\r\n")];
+    if (first != '{' && first != '[') /* a list is no document, and no file's name either */
         return davit_call_read_file(call, value, out_len);
     *out_len = strlen(value);
     return g_strdup(value);

@@ -171,6 +171,10 @@ int davit_call_check_loading(DavitCall *call)
         return davit_call_usage(call, "--io-threads", "more than 256 threads", NULL);
     if (davit_call_has(call, "strip-prefix") && !*davit_call_text(call, "strip-prefix"))
         return davit_call_usage(call, "--strip-prefix", "the prefix is empty", NULL);
+    g_autofree const char **ignore = davit_call_list(call, "ignore");
+    for (const char **glob = ignore; glob && *glob; glob++)
+        if (!**glob)
+            return davit_call_usage(call, "--ignore", "the pattern is empty", NULL);
     const int code = check_memory(call);
     return code ? code : check_device_map(call);
 }

@@ -26,6 +26,7 @@ typedef struct DavitDocKey {
 
 typedef struct DavitDoc {
     const char *name; /* "--offload-config" */
+    const char *above; /* where it lies in a larger document, "a.b[0]."; NULL = it is the whole */
     const DavitDocKey *keys;
     json_t *root; /* (owned) NULL = did not parse */
     DavitReport *report;

@@ -101,9 +101,10 @@ static void check_chain(DavitDoc *doc)
 
     json_array_foreach(davit_doc_get(doc, CHAIN), i, item)
     {
-        g_autofree char *name = g_strdup_printf(NAME ": " CHAIN "[%zu]", i);
+        g_autofree char *above = g_strdup_printf(CHAIN "[%zu].", i);
         char *text = json_is_object(item) ? json_dumps(item, 0) : NULL;
-        DavitDoc one = {.name = name, .keys = link_keys, .report = doc->report};
+        DavitDoc one = {
+            .name = NAME, .above = above, .keys = link_keys, .report = doc->report};
 
         if (!text) {
             davit_doc_bad(doc, CHAIN, "objects", item, "wrong type");

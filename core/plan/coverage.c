@@ -164,6 +164,28 @@ static void note_rule(const DavitDraft *draft, const Rule *rule)
     davit_report_add(report, &finding);
 }
 
+/* A rule of the user that left nothing out: no such names, or slots take them. */
+static void warn_unused(const DavitDraft *draft, const Rule *rule)
+{
+    const DavitCheckpoint *c = draft->plan->checkpoint;
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++)
+        n += g_pattern_spec_match_string(rule->spec, davit_checkpoint_tensor(c, i)->name);
+    davit_report_add(
+        draft->report,
+        &(DavitFinding){
+            .code = DAVIT_R_USER_DECISION,
+            .severity = DAVIT_WARNING,
+            .stage = "plan",
+            .who = "user",
+            .subject = rule->glob,
+            .found = davit_report_text(draft->report, "%" PRIu64 " tensors of such names%s", n,
+                                       n ? ", which the model needs" : ""),
+            .message = "--ignore matches no tensor that is left over",
+            .hint = n ? "what the model needs cannot be left out; leave the flag out" : NULL});
+}
+
 static void note_rules(const DavitDraft *draft, const GArray *rules)
 {
     for (guint r = 0; r < rules->len; r++) {
@@ -172,15 +194,7 @@ static void note_rules(const DavitDraft *draft, const GArray *rules)
         if (rule->n_tensors > 0)
             note_rule(draft, rule);
         else if (strcmp(rule->by, "user") == 0)
-            davit_report_add(draft->report,
-                             &(DavitFinding){.code = DAVIT_R_USER_DECISION,
-                                             .severity = DAVIT_WARNING,
-                                             .stage = "plan",
-                                             .who = "user",
-                                             .subject = rule->glob,
-                                             .message =
-                                                 "--ignore matches no tensor that is "
-                                                 "left over"});
+            warn_unused(draft, rule);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #define MAX_REF   512u /* bytes of a ref file that are looked at */
 #define MAX_SHOWN 6u   /* snapshots that a message names */
+#define LEAST_HEX 7u   /* of a commit that is cut short, as git shows it */
 #define MAX_DEPTH 6    /* folders of a subfolder model below its snapshot */
 
 /* ---- ids ---- */
@@ -106,6 +107,28 @@ char *davit_hub_repository(const char *real_dir)
     return NULL;
 }
 
+char *davit_hub_id_of(const char *dir)
+{
+    char *real = realpath(dir, NULL);
+    g_autofree char *name = g_path_get_basename(real ? real : "");
+    g_autofree char *above = g_path_get_dirname(real ? real : "");
+    g_autofree char *folder = NULL;
+    char *gap;
+
+    /* the repository, or the folder of its snapshots */
+    folder = strcmp(name, "snapshots") == 0 ? g_path_get_basename(above) : g_steal_pointer(&name);
+    free(real);
+    if (!g_str_has_prefix(folder, "models--"))
+        return NULL;
+    name = g_strdup(folder + strlen("models--"));
+    gap = strstr(name, "--");
+    if (gap) {
+        *gap = '/';
+        memmove(gap + 1, gap + 2, strlen(gap + 2) + 1);
+    }
+    return davit_hub_is_id(name) ? g_steal_pointer(&name) : NULL;
+}
+
 /* ---- refs and snapshots ---- */
 
 static bool is_commit(const char *text)
@@ -184,22 +207,42 @@ static char *read_ref(const char *repository, const char *revision, DavitReport 
     return g_steal_pointer(&text);
 }
 
-/* No ref of that name: one snapshot can only be meant, of several none is chosen. */
+/* The only one of @names that begins with @text, if that looks like the beginning of a commit.
+ * (borrowed) NULL otherwise. */
+static const char *begun_by(const GPtrArray *names, const char *text)
+{
+    const char *found = NULL;
+
+    if (strlen(text) < LEAST_HEX || text[strspn(text, "0123456789abcdef")])
+        return NULL;
+    for (guint i = 0; i < names->len; i++) {
+        if (!g_str_has_prefix(names->pdata[i], text))
+            continue;
+        if (found)
+            return NULL;
+        found = names->pdata[i];
+    }
+    return found;
+}
+
+/* No ref of that name: where one snapshot alone can be meant it is taken, of several none is
+ * chosen. A commit may be cut short, as messages show it. */
 static int32_t without_ref(const char *model, const char *repository,
                            const char *revision, char **out_commit, DavitReport *report)
 {
     g_autofree char *snapshots = g_build_filename(repository, "snapshots", NULL);
     g_autofree char *ref = g_build_filename(repository, "refs", revision, NULL);
     g_autoptr(GPtrArray) names = list(snapshots);
+    const char *begun = begun_by(names, revision);
 
-    if (names->len != 1 || strcmp(revision, "main") != 0)
+    if (!begun && (names->len != 1 || strcmp(revision, "main") != 0))
         return absent(report, model, ref,
                       davit_report_text(report, "no such ref; snapshots: %s",
                                         list_text(report, names)),
                       "this revision of the model is not in the hub cache",
                       names->len ? "name a commit that is there: org/name@COMMIT"
                                  : "download the model");
-    *out_commit = g_strdup(names->pdata[0]);
+    *out_commit = g_strdup(begun ? begun : names->pdata[0]);
     davit_report_add(report,
                      &(DavitFinding){.code = DAVIT_R_SOURCE_CHOSEN,
                                      .severity = DAVIT_NOTE,
@@ -207,8 +250,11 @@ static int32_t without_ref(const char *model, const char *repository,
                                      .subject = model,
                                      .expected = ref,
                                      .found = *out_commit,
-                                     .message = "the cache has no ref of that name; its "
-                                                "only snapshot is taken"});
+                                     .message = begun
+                                                    ? "the only snapshot whose commit begins "
+                                                      "so is taken"
+                                                    : "the cache has no ref of that name; its "
+                                                      "only snapshot is taken"});
     return DAVIT_OK;
 }
 

@@ -34,4 +34,8 @@ void davit_hub_note_partial(const char *dir, DavitReport *report);
  * path; NULL if it is none. */
 char *davit_hub_repository(const char *real_dir);
 
+/* (owned) "org/name" where @dir is a repository's folder of a hub cache, models--org--name, or its
+ * snapshots; NULL if it is neither. */
+char *davit_hub_id_of(const char *dir);
+
 #endif

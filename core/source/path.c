@@ -218,8 +218,15 @@ int32_t davit_model_path_join(const DavitModelPath *path, const char *name,
     if (S_ISLNK(st.st_mode) && stat(full, &st) != 0) {
         g_autofree char *target = g_file_read_link(full, NULL);
 
-        return fail(report, DAVIT_R_NOT_FOUND, DAVIT_E_IO, name, target,
-                    "a link in the model's folder leads to nothing");
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_NOT_FOUND,
+                                    .status = DAVIT_E_IO,
+                                    .stage = "path",
+                                    .subject = name,
+                                    .found = target,
+                                    .message = "a link in the model's folder leads to nothing",
+                                    .hint = "what it stood for was deleted or never came: "
+                                            "download the model again"});
     }
     /* The file that the user named may be a link to anywhere. */
     if (g_strcmp0(name, path->entry) != 0)

@@ -123,8 +123,40 @@ static void revisions(Fixture *f, gconstpointer data)
     finds(f, "org/name@" B, B);
     g_assert_true(davit_hub_has("org/name"));
     g_assert_false(davit_hub_has("org/other"));
+    finds(f, "org/name@0123456", A); /* cut short, as messages show it */
+    finds(f, "org/name@89abcdef0123", B);
+    refuses(f, "org/name@012345", DAVIT_E_IO, "refs/012345", "snapshots: ");
+    refuses(f, "org/name@0123457", DAVIT_E_IO, "refs/0123457", "snapshots: ");
     refuses(f, "org/name@v2", DAVIT_E_IO, "refs/v2", "snapshots: 0123456789ab, 89abcdef");
     refuses(f, "org/other", DAVIT_E_IO, "models--org--other", "neither");
+    put(f, "snapshots/0123456" B "/config.json", "{}");
+    refuses(f, "org/name@0123456", DAVIT_E_IO, "refs/0123456", "snapshots: "); /* of two */
+}
+
+/* A folder of the cache that is given as a model: the id that is meant. */
+static void folder_of_the_cache(Fixture *f, gconstpointer data)
+{
+    static const struct {
+        const char *folder, *id;
+    } rows[] = {{"models--org--name", "org/name"},
+                {"models--org--name/snapshots", "org/name"},
+                {"models--gpt2", "gpt2"},
+                {"models--org--a--b", "org/a--b"},
+                {"datasets--org--name", NULL},
+                {"models--", NULL},
+                {"nothere", NULL}};
+
+    (void)data;
+    put(f, "snapshots/" A "/config.json", "{}");
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *dir = g_build_filename(f->root, rows[i].folder, NULL);
+        g_autofree char *id = NULL;
+
+        if (strcmp(rows[i].folder, "nothere") != 0)
+            g_mkdir_with_parents(dir, 0755);
+        id = davit_hub_id_of(dir);
+        g_assert_cmpstr(id, ==, rows[i].id);
+    }
 }
 
 /* A branch that moved on is not the folder that happens to be there. */
@@ -219,6 +251,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD(revisions);
+    ADD(folder_of_the_cache);
     ADD(ref_without_its_snapshot);
     ADD(only_snapshot_without_ref);
     ADD(ref_is_no_commit);
