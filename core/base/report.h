@@ -73,6 +73,11 @@ typedef struct DavitFinding {
 /* Returns: the record's status, so that a failing function can `return
  * davit_report_add(...)`. [any thread] */
 int32_t davit_report_add(DavitReport *report, const DavitFinding *finding);
+/* The graver of two statuses. A function: MIN would make the call that is its argument twice. */
+static inline int32_t davit_worse(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Formatted fields without a temporary: returns a string owned by the report. */
 const char *davit_report_text(DavitReport *report, const char *format, ...)

@@ -149,9 +149,9 @@ int32_t davit_policy_file(const DavitManifest *manifest, bool is_builtin,
 {
     int32_t status = check_abi(manifest, path, report);
 
-    status = MIN(status, check_build(manifest, path, report));
-    status = MIN(status, check_cpu(manifest, path, report));
-    return MIN(status, check_id(manifest->id, is_builtin, path, report));
+    status = davit_worse(status, check_build(manifest, path, report));
+    status = davit_worse(status, check_cpu(manifest, path, report));
+    return davit_worse(status, check_id(manifest->id, is_builtin, path, report));
 }
 
 /* ---- the component ---- */

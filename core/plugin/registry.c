@@ -271,16 +271,17 @@ DavitRegistry *davit_registry_open(const DavitRegistryOptions *options,
     DavitRegistry *registry = registry_new();
     g_autoptr(GPtrArray) candidates = NULL;
     g_auto(GStrv) trusted = NULL;
+    g_autoptr(DavitTrust) trust = NULL;
 
     if (!options)
         options = &usual;
     open_stores(registry, options, report);
     davit_cpu_check(report);
     trusted = real_dirs(options->trust_dirs, registry->prefs);
+    trust = davit_trust_new((const char *const *)trusted);
     candidates = davit_search(options, registry->prefs, registry->dirs, report);
     for (size_t i = 0; i < candidates->len; i++)
-        davit_scan_file(registry, g_ptr_array_index(candidates, i),
-                        (const char *const *)trusted);
+        davit_scan_file(registry, g_ptr_array_index(candidates, i), trust);
     settle(registry);
     report_named(registry, candidates, report);
     report_option_dirs(registry, candidates, report);
@@ -293,6 +294,7 @@ DavitRegistry *davit_registry_single(const char *path, bool is_builtin)
     DavitRegistry *registry = registry_new();
     g_autofree char *dir = g_path_get_dirname(path);
     const char *trusted[] = {dir, NULL}; /* the parent has looked */
+    g_autoptr(DavitTrust) trust = davit_trust_new(trusted);
     const DavitCandidate candidate = {.path = (char *)(uintptr_t)path,
                                       .tier = "option",
                                       .is_named = true,
@@ -303,7 +305,7 @@ DavitRegistry *davit_registry_single(const char *path, bool is_builtin)
     registry->allow_draft = true;
     registry->cache = davit_cache_open("", NULL);
     registry->prefs = davit_prefs_open("", ignored);
-    davit_scan_file(registry, &candidate, trusted);
+    davit_scan_file(registry, &candidate, trust);
     settle(registry);
     return registry;
 }

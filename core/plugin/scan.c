@@ -228,7 +228,7 @@ static void take_sidecar(DavitPluginFile *file, const DavitSidecar *sidecar)
 
 /* Gates 3 and 4 on what gate 2 found. Nothing kept points into @elf's texts. */
 static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf *elf,
-                       const char *const *trusted, bool is_named)
+                       DavitTrust *trust, bool is_named)
 {
     const bool is_builtin = file->load->is_builtin;
     g_autoptr(DavitSidecar) sidecar = NULL;
@@ -238,7 +238,7 @@ static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf 
     keep_facts(file, elf);
     file->has_notes = elf->notes->len > 0;
     if (elf->has_entry && !is_builtin)
-        sidecar = davit_sidecar_read(file->load->real, trusted, &status, file->records);
+        sidecar = davit_sidecar_read(file->load->real, trust, &status, file->records);
     if (status)
         return;
     m = read_manifest(file, elf, sidecar, is_named);
@@ -246,12 +246,12 @@ static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf 
         return;
     keep_manifest(file, m);
     status = elf->notes->len ? davit_sidecar_check_settings(sidecar, file->records) : DAVIT_OK;
-    status = MIN(status, davit_elf_check(elf, file->path, file->records));
-    status = MIN(status, davit_policy_file(m, is_builtin, file->path, file->records));
-    status = MIN(status, davit_needed_check(registry->libraries, elf->needed, elf->runpath,
+    status = davit_worse(status, davit_elf_check(elf, file->path, file->records));
+    status = davit_worse(status, davit_policy_file(m, is_builtin, file->path, file->records));
+    status = davit_worse(status, davit_needed_check(registry->libraries, elf->needed, elf->runpath,
                                             file->path, file->records));
     if (!is_builtin)
-        status = MIN(status, davit_policy_lock(m->id, file->path, registry->prefs,
+        status = davit_worse(status, davit_policy_lock(m->id, file->path, registry->prefs,
                                                file->records));
     if (status == DAVIT_OK)
         file->state = DAVIT_STATE_OK;
@@ -263,7 +263,7 @@ static void judge_file(DavitRegistry *registry, DavitPluginFile *file, DavitElf 
 
 /* Gate 2 from the cache, else from the file. */
 static void read_file(DavitRegistry *registry, DavitPluginFile *file,
-                      const char *const *trusted, bool is_named)
+                      DavitTrust *trust, bool is_named)
 {
     DavitFileLoad *load = file->load;
     const json_t *known = davit_cache_get(registry->cache, load->real, &load->seen, "elf");
@@ -273,7 +273,7 @@ static void read_file(DavitRegistry *registry, DavitPluginFile *file,
     json_t *json;
 
     if (elf) {
-        judge_file(registry, file, elf, trusted, is_named);
+        judge_file(registry, file, elf, trust, is_named);
         return;
     }
     map = g_mapped_file_new(load->real, FALSE, &error);
@@ -287,20 +287,19 @@ static void read_file(DavitRegistry *registry, DavitPluginFile *file,
     if (!elf)
         return;
     json = davit_elf_to_json(elf);
-    judge_file(registry, file, elf, trusted, is_named);
+    judge_file(registry, file, elf, trust, is_named);
     if (json)
         davit_cache_put(registry->cache, load->real, &load->seen, "elf", json);
 }
 
-void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,
-                     const char *const *trusted)
+void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate, DavitTrust *trust)
 {
     g_autoptr(DavitReport) records = davit_report_new();
     g_autofree char *real = NULL;
     struct stat st;
     DavitPluginFile *file;
 
-    if (davit_trust_check(candidate->path, trusted, &real, &st, records)) {
+    if (davit_trust_check(trust, candidate->path, &real, &st, records)) {
         file = file_new(registry, candidate);
         davit_report_append(file->records, records);
         return;
@@ -314,5 +313,5 @@ void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,
     file = file_new(registry, candidate);
     file->load->real = g_steal_pointer(&real);
     file->load->seen = st;
-    read_file(registry, file, trusted, candidate->is_named);
+    read_file(registry, file, trust, candidate->is_named);
 }

@@ -6,9 +6,9 @@
 #define DAVIT_PLUGIN_SCAN_H
 
 #include "plugin/registry_private.h"
+#include "plugin/trust.h"
 
 /* Appends to @registry's files and components, or adds an alias to a file seen before. */
-void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate,
-                     const char *const *trusted);
+void davit_scan_file(DavitRegistry *registry, const DavitCandidate *candidate, DavitTrust *trust);
 
 #endif

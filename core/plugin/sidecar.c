@@ -94,7 +94,7 @@ static void make_notes(DavitSidecar *s)
 
 /* ---- reading ---- */
 
-DavitSidecar *davit_sidecar_read(const char *real, const char *const *trusted,
+DavitSidecar *davit_sidecar_read(const char *real, DavitTrust *trust,
                                  int32_t *out_status, DavitReport *report)
 {
     g_autofree char *path = g_strconcat(real, SUFFIX, NULL);
@@ -110,7 +110,7 @@ DavitSidecar *davit_sidecar_read(const char *real, const char *const *trusted,
     *out_status = DAVIT_OK;
     if (lstat(path, &st) != 0) /* the usual case */
         return NULL;
-    *out_status = davit_trust_check(path, trusted, &target, &st, report);
+    *out_status = davit_trust_check(trust, path, &target, &st, report);
     if (*out_status)
         return NULL;
     if (st.st_size > MAX_BYTES || !g_file_get_contents(path, &text, &len, &error)) {

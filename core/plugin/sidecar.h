@@ -11,6 +11,7 @@
 #define DAVIT_PLUGIN_SIDECAR_H
 
 #include "plugin/elf.h"
+#include "plugin/trust.h"
 
 typedef struct DavitSidecar {
     char *path;
@@ -20,8 +21,8 @@ typedef struct DavitSidecar {
 } DavitSidecar;
 
 /* Read what stands beside the plugin @real. Returns: (owned), or NULL: there is none, or it
- * cannot be used and a record says why (*out_status negative). @trusted as for trust.h. */
-DavitSidecar *davit_sidecar_read(const char *real, const char *const *trusted,
+ * cannot be used and a record says why (*out_status negative). @trust as for trust.h. */
+DavitSidecar *davit_sidecar_read(const char *real, DavitTrust *trust,
                                  int32_t *out_status, DavitReport *report);
 void davit_sidecar_free(DavitSidecar *sidecar); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitSidecar, davit_sidecar_free)

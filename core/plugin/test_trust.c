@@ -35,7 +35,8 @@ static void expect(const char *path, const char *const *trusted, const char *cod
     g_autoptr(DavitReport) report = davit_report_new();
     g_autofree char *real = NULL;
     struct stat st;
-    const int32_t status = davit_trust_check(path, trusted, &real, &st, report);
+    g_autoptr(DavitTrust) trust = davit_trust_new(trusted);
+    const int32_t status = davit_trust_check(trust, path, &real, &st, report);
 
     show_records(report);
     if (!code) {
@@ -148,6 +149,61 @@ static void foreign_child_of_sticky_is_refused(Place *p, gconstpointer data)
     expect(p->file, NULL, "perm-writable", p->dir);
 }
 
+/* What one look has learnt of a directory says nothing of the next file in it. */
+static void each_file_is_judged_in_known_directories(Place *p, gconstpointer data)
+{
+    g_autofree char *other = scratch_write(p->sub, "y.so", "y", 1);
+    g_autofree char *link = g_build_filename(p->sub, "z.so", NULL);
+    g_autofree char *open_dir = g_build_filename(p->dir, "open", NULL);
+    g_autofree char *behind = NULL;
+    const char *const paths[] = {p->file, p->file, other, link, p->file};
+    const bool fine[] = {true, true, false, false, true};
+    g_autoptr(DavitTrust) trust = davit_trust_new(NULL);
+
+    (void)data;
+    g_assert_cmpint(g_mkdir(open_dir, 0755), ==, 0);
+    behind = scratch_write(open_dir, "x.so", "x", 1);
+    g_assert_cmpint(symlink(behind, link), ==, 0);
+    g_assert_cmpint(g_chmod(open_dir, 0777), ==, 0);
+    g_assert_cmpint(g_chmod(other, 0666), ==, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autofree char *real = NULL;
+        struct stat st;
+
+        g_assert_cmpint(davit_trust_check(trust, paths[i], &real, &st, report) == DAVIT_OK, ==,
+                        fine[i]);
+        show_records(report);
+        g_assert_cmpuint(davit_report_count(report), ==, !fine[i]);
+    }
+}
+
+/* A sticky directory is fine for our file and not for a stranger's, in either order. */
+static void sticky_is_judged_by_what_it_holds(Place *p, gconstpointer data)
+{
+    g_autofree char *other = scratch_write(p->sub, "y.so", "y", 1);
+    const char *const paths[] = {p->file, other, p->file, other};
+    g_autoptr(DavitTrust) trust = davit_trust_new(NULL);
+
+    (void)data;
+    if (geteuid() != 0) {
+        g_test_skip("changing owners needs root");
+        return;
+    }
+    g_assert_cmpint(g_chmod(p->sub, 01777), ==, 0);
+    g_assert_cmpint(chown(other, 1, 1), ==, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autofree char *real = NULL;
+        struct stat st;
+
+        g_assert_cmpint(davit_trust_check(trust, paths[i], &real, &st, report) == DAVIT_OK, ==,
+                        i % 2 == 0);
+        if (i % 2) /* the file's owner, and the directory that lets the owner replace it */
+            g_assert_cmpuint(davit_report_count(report), ==, 2);
+    }
+}
+
 #define ADD(path, test)                                                                  \
     g_test_add("/trust/" path, Place, NULL, place_set_up, test, place_tear_down)
 
@@ -163,5 +219,7 @@ int main(int argc, char **argv)
     ADD("no_file", what_is_no_file_is_refused);
     ADD("foreign_owner", foreign_group_and_owner_are_refused);
     ADD("foreign_child_of_sticky", foreign_child_of_sticky_is_refused);
+    ADD("known_directories", each_file_is_judged_in_known_directories);
+    ADD("known_sticky", sticky_is_judged_by_what_it_holds);
     return g_test_run();
 }

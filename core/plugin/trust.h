@@ -18,12 +18,20 @@
 
 #include "base/report.h"
 
-/* @path absolute. @trusted: directories (real paths, NULL-terminated, may be NULL) whose
- * content the user vouches for: only the kind of file is checked there.
- * On success *out_real is the (owned) real path and *out_stat what was seen.
+/* One look round: directories are judged once, since all plugins lie in a few. What it has seen
+ * holds for that moment only; make one for each scan and free it after. Not thread-safe. */
+typedef struct DavitTrust DavitTrust;
+
+/* @dirs: directories (real paths, NULL-terminated, may be NULL; borrowed) whose content the user
+ * vouches for: only the kind of file is checked there. */
+DavitTrust *davit_trust_new(const char *const *dirs);
+void davit_trust_free(DavitTrust *trust); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitTrust, davit_trust_free)
+
+/* @path absolute. On success *out_real is the (owned) real path and *out_stat what was seen.
  * Errors: DAVIT_E_UNSUPPORTED not-regular, perm-writable, wrong-owner (all findings);
  * DAVIT_E_IO io-failed. */
-int32_t davit_trust_check(const char *path, const char *const *trusted, char **out_real,
+int32_t davit_trust_check(DavitTrust *trust, const char *path, char **out_real,
                           struct stat *out_stat, DavitReport *report);
 
 /* Does the process run with more rights than its user (setuid, AT_SECURE)? Then arguments
