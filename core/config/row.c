@@ -404,7 +404,11 @@ static int32_t check_bound(davit_config *config, DavitSymbol *symbol, DavitRepor
         if (!(v >= lo && v <= hi))
             return refuse(symbol, DAVIT_R_CONFIG_INVALID,
                           davit_report_text(report, "%.10g to %.10g", lo, hi),
-                          davit_report_text(report, "%.10g", v),
+                          symbol->given
+                              ? davit_report_text(report, "%.10g", v)
+                              : davit_report_text(report,
+                                                  "%.10g, taken because the file does not state it",
+                                                  v),
                           "setting is outside its range", report);
     }
     return DAVIT_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the checks share. Reading order: table.c (all checks), examine.c (opening what can
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
- * what they look at: files.c cache.c names.c shapes.c settings.c words.c machine.c deep.c
+ * what they look at: files.c cache.c names.c wrappers.c shapes.c settings.c words.c machine.c deep.c
  * base.c adapter.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
@@ -94,11 +94,15 @@ int64_t davit_count_layers(const DavitCheckpoint *checkpoint);
 const davit_tensor_info *davit_find_tail(const DavitCheckpoint *checkpoint,
                                          const char *tails, int64_t layer);
 
+/* Does a finding of D07 speak of a missing tensor with one of '|'-joined @tails? */
+bool davit_doctor_misses(const DavitDoctor *doctor, const char *tails);
+
 /* ---- checks, one function per file ---- */
 
 void davit_check_files(DavitDoctor *doctor);    /* D05 D38 D39 D42 D43 D45 D48 D49 */
 void davit_check_cache(DavitDoctor *doctor);    /* D35 D36 D40 D41 */
-void davit_check_names(DavitDoctor *doctor);    /* D06 D08 D09 D11 */
+void davit_check_names(DavitDoctor *doctor);    /* D06 D09 D11, and davit_check_wrappers */
+void davit_check_wrappers(DavitDoctor *doctor); /* D08 */
 void davit_check_shapes(DavitDoctor *doctor);   /* D10 D12 D14 D15 D23 */
 void davit_check_quant(DavitDoctor *doctor);    /* D17 D18 D19 */
 void davit_check_settings(DavitDoctor *doctor); /* D20 */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of tensors: a wrapper's prefix in front of all, joined or split projections,
- * holes among experts; and the name of the architecture itself. */
+ * Names of tensors: joined or split projections, holes among experts; and the name of the
+ * architecture itself. */
 #include <string.h>
 
 #include "doctor/doctor_private.h"
 #include "plan/coverage.h"
+#include "plan/fits.h"
 
 /* ---- D06 ---- */
 
@@ -140,6 +141,38 @@ static void check_family(DavitDoctor *d)
                                                      "converter that knows it"});
 }
 
+/* Tensors that do not fit the architecture of the settings, and fit another: the settings are
+ * another model's, or were changed. */
+static void check_other_fit(DavitDoctor *d)
+{
+    const DavitPatient *p = &d->patient;
+    const DavitComponent *other;
+    const davit_arch_iface *iface = NULL;
+    const void *table = NULL;
+    void *self = NULL;
+    g_autoptr(DavitReport) aside = davit_report_new();
+    g_autofree char *names = NULL;
+
+    if (p->plan || !p->checkpoint || p->is_part ||
+        !davit_report_failed(davit_doctor_find(d, "D07")->findings))
+        return;
+    other = davit_plan_other_fit(p->registry, p->checkpoint, p->settings);
+    if (!other || davit_component_use((DavitComponent *)(uintptr_t)other, &table, &self, aside))
+        return;
+    iface = table;
+    names = g_strdup(iface->hf ? iface->hf : other->id);
+    g_strdelimit(names, "|", ' ');
+    davit_doctor_say(d, "D06",
+                     &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                     .subject = first_name(p->settings),
+                                     .expected = davit_doctor_text(d, "one of %s", names),
+                                     .found = "an architecture that the tensors do not fit",
+                                     .message = davit_doctor_text(
+                                         d, "the tensors are those of another architecture, %s",
+                                         other->id),
+                                     .hint = "take config.json from where the weights came from"});
+}
+
 static void check_architecture(DavitDoctor *d)
 {
     const json_t *map = json_object_get(d->patient.config, "auto_map");
@@ -160,186 +193,10 @@ static void check_architecture(DavitDoctor *d)
     }
     suggest_name(d);
     check_family(d);
+    check_other_fit(d);
     if (d->patient.plan)
         davit_doctor_fact(d, "D06", "%s, taken by %s", first_name(d->patient.settings),
                           d->patient.plan->arch->id);
-}
-
-/* ---- D08 ---- */
-
-/* Does a finding of D07 speak of a missing tensor with one of @tails? */
-static bool misses(const DavitDoctor *d, const char *tails);
-
-/* Beginnings of names behind the prefix that every text model's layers have. */
-static const char *const roots[] = {"layers.0.", "h.0.", "blk.0.", "block.0."};
-/* Prefixes that are usual; slots are looked for under these and a few more. */
-static const char *const known_prefixes[] = {
-    "",       "model.",       "language_model.model.", "model.language_model.",
-    "blk.",   "transformer.", "language_model.",       "thinker.model.",
-    "model.text_model."};
-
-static bool is_known_prefix(const char *prefix)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(known_prefixes); i++)
-        if (strcmp(prefix, known_prefixes[i]) == 0)
-            return true;
-    return false;
-}
-
-/* A wrapper's prefix that the plan strips by itself (plan/match.c). */
-static bool is_found_by_plan(const char *prefix)
-{
-    static const char *const list[] = {"base_model.model.model.", "base_model.model.",
-                                       "model.model."};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(list); i++)
-        if (strcmp(prefix, list[i]) == 0)
-            return true;
-    return false;
-}
-
-/* (owned) what stands before the first layer's names, NULL if no name looks like one. */
-static char *find_prefix(const DavitCheckpoint *c)
-{
-    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
-        const char *name = davit_checkpoint_tensor(c, i)->name;
-
-        for (size_t r = 0; r < G_N_ELEMENTS(roots); r++) {
-            const char *at = strstr(name, roots[r]);
-
-            if (at && (at == name || at[-1] == '.') && !strstr(name, "vis"))
-                return g_strndup(name, (gsize)(at - name));
-        }
-    }
-    return NULL;
-}
-
-/* The part of a prefix that a wrapper added. (borrowed length within @prefix) */
-static size_t wrapper_length(const char *prefix)
-{
-    size_t best = strlen(prefix);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(known_prefixes); i++)
-        if (known_prefixes[i][0] && g_str_has_suffix(prefix, known_prefixes[i]))
-            best = MIN(best, strlen(prefix) - strlen(known_prefixes[i]));
-    return best;
-}
-
-/* Words that a wrapper puts inside the names of modules. */
-static void check_infix(DavitDoctor *d)
-{
-    static const struct {
-        const char *word, *message, *hint;
-    } table[] = {{".base_layer.", "an adapter's wrapper is inside the names: the adapter was "
-                                  "not merged",
-                  "merge the adapter where it was trained, and save again"},
-                 {"._orig_mod.", "a compiled module's wrapper is inside the names",
-                  "save the model from inside the wrapper"},
-                 {"._fsdp_wrapped_module.", "a sharded trainer's wrapper is inside the names",
-                  "save the model from inside the wrapper"},
-                 {"._checkpoint_wrapped_module.", "a wrapper that recomputes activations is "
-                                                  "inside the names",
-                  "save the model from inside the wrapper"}};
-    const DavitCheckpoint *c = d->patient.checkpoint;
-
-    for (size_t w = 0; w < G_N_ELEMENTS(table); w++)
-        for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
-            const char *name = davit_checkpoint_tensor(c, i)->name;
-
-            if (!strstr(name, table[w].word))
-                continue;
-            davit_doctor_say(d, "D08",
-                             &(DavitFinding){.severity = DAVIT_NOTE,
-                                             .status = d->patient.plan ? DAVIT_OK
-                                                                       : DAVIT_E_MISMATCH,
-                                             .subject = name,
-                                             .expected = "names of the model's own "
-                                                         "modules",
-                                             .found = table[w].word,
-                                             .message = table[w].message,
-                                             .hint = table[w].hint});
-            break;
-        }
-}
-
-static bool has_infix(const DavitCheckpoint *c, const char *word)
-{
-    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++)
-        if (strstr(davit_checkpoint_tensor(c, i)->name, word))
-            return true;
-    return false;
-}
-
-/* Layers under another family's word, where the architecture wants "layers.". */
-static void check_family_names(DavitDoctor *d, const char *prefix)
-{
-    const davit_tensor_info *layer = NULL;
-    const DavitCheckpoint *c = d->patient.checkpoint;
-
-    for (size_t i = 0; !layer && i < davit_checkpoint_n_tensors(c); i++)
-        if (davit_name_layer(davit_checkpoint_tensor(c, i)->name) == 0)
-            layer = davit_checkpoint_tensor(c, i);
-    if (d->patient.plan || !layer || strstr(layer->name, "layers.") ||
-        strstr(layer->name, "blk.") || !misses(d, "q_proj.weight|gate_proj.weight"))
-        return;
-    davit_doctor_say(d, "D08",
-                     &(DavitFinding){.status = DAVIT_E_MISMATCH,
-                                     .subject = layer->name,
-                                     .expected = "layers.0. in front of a layer's names",
-                                     .found = layer->name + strlen(prefix),
-                                     .message = "the names are another family's, or were "
-                                                "changed on the way",
-                                     .hint = "take the config of the model that the "
-                                             "weights belong to, or rename the tensors"});
-}
-
-/* Where all names are wrong the missing head is one more of them, and --tie no remedy. */
-static void move_head(DavitDoctor *d)
-{
-    DavitReport *head = davit_doctor_of(d, "D12")->findings;
-
-    if (!davit_report_failed(davit_doctor_of(d, "D08")->findings))
-        return;
-    davit_report_append(davit_doctor_of(d, "D07")->findings, head);
-    davit_report_truncate(head, 0);
-}
-
-static void check_prefix(DavitDoctor *d)
-{
-    const DavitCheckpoint *c = d->patient.checkpoint;
-    g_autofree char *prefix = find_prefix(c);
-    const size_t n = davit_checkpoint_n_tensors(c);
-    size_t n_wrapper, n_with = 0;
-
-    if (!prefix) {
-        davit_doctor_skip(d, "D08", "tensors of layers");
-        return;
-    }
-    davit_doctor_fact(d, "D08", "layers lie under \"%s\"", prefix);
-    check_infix(d);
-    check_family_names(d, prefix);
-    if (is_known_prefix(prefix))
-        return;
-    n_wrapper = wrapper_length(prefix);
-    for (size_t i = 0; i < n; i++)
-        n_with += strncmp(davit_checkpoint_tensor(c, i)->name, prefix, n_wrapper) == 0;
-    /* where the plan found its way all the same it is a curiosity */
-    davit_doctor_say(
-        d, "D08",
-        &(DavitFinding){
-            .severity = DAVIT_NOTE,
-            .status = d->patient.plan || is_found_by_plan(prefix) ? DAVIT_OK
-                                                                  : DAVIT_E_MISMATCH,
-            .subject = davit_doctor_text(d, "%.*s", (int)n_wrapper, prefix),
-            .expected = "names that begin with the model's own words",
-            .found = davit_doctor_text(d, "%zu of %zu tensors begin so", n_with, n),
-            .message = "a wrapper of the training program is in front of the names",
-            .hint = has_infix(c, ".base_layer.")
-                        ? "taking it off alone repairs nothing while .base_layer. is inside "
-                          "the names: merge the adapter, and save again"
-                        : davit_doctor_text(d, "--strip-prefix '%.*s', or save the model from "
-                                         "inside the wrapper",
-                                      (int)n_wrapper, prefix)});
 }
 
 /* ---- D09 ---- */
@@ -358,7 +215,7 @@ static const Join joins[] = {
      "gate_proj.weight|ffn_gate.weight|w1.weight", "gate and up"},
 };
 
-static bool misses(const DavitDoctor *d, const char *tails)
+bool davit_doctor_misses(const DavitDoctor *d, const char *tails)
 {
     const DavitReport *f = davit_doctor_find(d, "D07")->findings;
     g_auto(GStrv) words = g_strsplit(tails, "|", -1);
@@ -401,9 +258,9 @@ static void check_joins(DavitDoctor *d)
         const davit_tensor_info *one = davit_find_tail(c, joins[i].joined, -1);
         const davit_tensor_info *part = davit_find_tail(c, joins[i].split, -1);
 
-        if (one && !part && misses(d, joins[i].split))
+        if (one && !part && davit_doctor_misses(d, joins[i].split))
             say_join(d, &joins[i], one, true);
-        if (part && !one && misses(d, joins[i].joined))
+        if (part && !one && davit_doctor_misses(d, joins[i].joined))
             say_join(d, &joins[i], part, false);
     }
 }
@@ -528,8 +385,7 @@ void davit_check_names(DavitDoctor *doctor)
                                   : "weights that open");
         return;
     }
-    check_prefix(doctor);
-    move_head(doctor);
+    davit_check_wrappers(doctor);
     check_joins(doctor);
     check_first_layer(doctor);
     check_experts(doctor);

@@ -142,6 +142,8 @@ static const char *check_of(const DavitDoctor *d, const DavitRecord *r)
         return check_of_open(d, r);
     if (is_of_file(r, "tokenizer"))
         return "D14";
+    if (is_of_file(r, "generation_config.json") || is_of_file(r, "chat_template"))
+        return "D21";
     if (is_of_file(r, "config.json") || is_of_file(r, "params.json"))
         return check_of_settings(r);
     if (r->subject && g_str_has_suffix(r->subject, ".index.json"))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "doctor/doctor_private.h"
+#include "template/template.h"
 
 #define MAX_SAID 8 /* findings of one kind */
 
@@ -215,6 +216,29 @@ static void check_markers(DavitDoctor *d)
     }
 }
 
+/* The model answers all the same, but not to a conversation. */
+static void check_syntax(DavitDoctor *d)
+{
+    const bool file = davit_model_path_has(&d->patient.path, "chat_template.jinja");
+    g_autoptr(DavitReport) said = davit_report_new();
+    g_autoptr(DavitTemplate) parsed =
+        davit_template_parse(d->patient.template, strlen(d->patient.template),
+                             file ? "chat_template.jinja" : "chat_template", said);
+    const DavitRecord *r = parsed ? NULL : davit_report_first_error(said, 0);
+
+    if (r)
+        davit_doctor_say(d, "D21",
+                         &(DavitFinding){.code = r->code,
+                                         .severity = DAVIT_WARNING,
+                                         .subject = r->subject,
+                                         .expected = r->expected,
+                                         .found = r->found,
+                                         .message = davit_doctor_text(
+                                             d, "%s; conversations cannot be had", r->message),
+                                         .hint = "take the template from the model's origin, or "
+                                                 "give another with --chat-template"});
+}
+
 /* Two files may carry the template; the .jinja counts. */
 static void check_two_templates(DavitDoctor *d)
 {
@@ -322,6 +346,8 @@ void davit_check_words(DavitDoctor *doctor)
     }
     check_ids(doctor);
     check_beyond(doctor);
+    if (doctor->patient.template)
+        check_syntax(doctor);
     if (!doctor->patient.tokenizer)
         return;
     check_own_eos(doctor);

@@ -381,7 +381,9 @@ static void check_stale_block(const DavitDraft *draft)
             .message = davit_report_text(draft->report,
                                          "stale %s: ignored, because the stored tensors "
                                          "are plain",
-                                         key)});
+                                         key),
+            .hint = "take the block out of config.json, or take the quantised weights that it "
+                    "speaks of"});
 }
 
 /* ---- rows of cut modules ---- */
