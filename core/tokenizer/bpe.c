@@ -9,6 +9,7 @@
 #include <davit/help/ucd.h>
 
 #include "base/big.h"
+#include "tokenizer/bpe_table.h"
 
 /* U+2581, the SentencePiece mark for a space. */
 static const char mark[3] = {'\xe2', '\x96', '\x81'};
@@ -44,36 +45,19 @@ bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges)
         return false;
     bpe->n_slots = (uint32_t)(2 * n_merges + 64);
     bpe->slots = davit_big_zeroed(bpe->n_slots, sizeof(DavitBpeSlot));
-    return bpe->slots != NULL;
+    bpe->filter_bits = 9;
+    while (1ull << bpe->filter_bits < 8 * n_merges)
+        bpe->filter_bits++;
+    bpe->filter = davit_big_zeroed((size_t)1 << bpe->filter_bits >> 6, sizeof(uint64_t));
+    return bpe->slots && bpe->filter;
 }
 
 void davit_bpe_clear(DavitBpe *bpe)
 {
     davit_big_free(bpe->slots);
+    davit_big_free(bpe->filter);
     g_free(bpe->bmp);
-}
-
-/* Upper bits of a product depend on all bits below, so the number of slots may be any. */
-static uint32_t first_slot(const DavitBpe *bpe, uint64_t pair)
-{
-    const uint64_t h = (pair ^ bpe->seed) * 0x9e3779b97f4a7c15ull;
-
-    return (uint32_t)(((h ^ h << 32) >> 32) * bpe->n_slots >> 32);
-}
-
-/* The slot of @pair, or the empty one where it belongs. */
-static DavitBpeSlot *find_slot(const DavitBpe *bpe, uint64_t pair)
-{
-    uint32_t at = first_slot(bpe, pair);
-
-    while (bpe->slots[at].pair != pair && bpe->slots[at].pair != 0)
-        at = at + 1 == bpe->n_slots ? 0 : at + 1;
-    return &bpe->slots[at];
-}
-
-static uint64_t pair_of(uint32_t left, uint32_t right)
-{
-    return ((uint64_t)left << 32 | right) + 1;
+    g_free(bpe->joins);
 }
 
 void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
@@ -82,22 +66,29 @@ void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
         16; /* slots are far apart in memory: fetch before they are needed */
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t pair = pair_of(merges[i].left, merges[i].right);
+        const DavitPairKey key = davit_pair_key(bpe, merges[i].left, merges[i].right);
+        const uint64_t bit = davit_pair_bit(bpe, key);
 
         if (n - i > ahead) {
             const DavitMerge *next = &merges[i + ahead];
 
             __builtin_prefetch(
-                &bpe->slots[first_slot(bpe, pair_of(next->left, next->right))]);
+                davit_pair_slot(bpe, davit_pair_key(bpe, next->left, next->right)));
         }
-        *find_slot(bpe, pair) = (DavitBpeSlot){pair, merges[i].rank, merges[i].joined};
+        *davit_pair_find(bpe, key) =
+            (DavitBpeSlot){key.pair, merges[i].rank, merges[i].joined};
+        bpe->filter[bit / 64] |= 1ull << bit % 64;
     }
 }
 
 const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)
 {
-    const DavitBpeSlot *slot = find_slot(bpe, pair_of(left, right));
+    const DavitPairKey key = davit_pair_key(bpe, left, right);
+    const DavitBpeSlot *slot;
 
+    if (!davit_pair_maybe(bpe, key))
+        return NULL;
+    slot = davit_pair_find(bpe, key);
     return slot->pair ? slot : NULL;
 }
 
@@ -126,6 +117,8 @@ static bool fill_bmp(DavitBpe *bpe)
     if (!bpe->bmp)
         return false;
     memset(bpe->bmp, 0xff, 65536 * sizeof *bpe->bmp);
+    if (bpe->byte_level)
+        return davit_bpe_fill_chars(bpe);
     for (size_t id = 0; id < davit_vocab_n_ids(bpe->vocab); id++) {
         size_t len;
         uint32_t n, cp;
@@ -207,7 +200,7 @@ static bool derive_cuts(DavitBpe *bpe)
 bool davit_bpe_finish(DavitBpe *bpe)
 {
     fill_bytes(bpe);
-    if (!bpe->byte_level && !fill_bmp(bpe))
+    if (!fill_bmp(bpe))
         return false;
     return derive_cuts(bpe);
 }

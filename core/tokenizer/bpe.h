@@ -31,6 +31,10 @@ typedef struct DavitBpe {
     const DavitVocab *vocab; /* (borrowed) */
     DavitBpeSlot *slots;     /* hash table by pair, at most half full */
     uint32_t n_slots;
+    /* 2^filter_bits bits, 8 to 16 for a merge: 0 = the pair is not in the table. Half a megabyte
+     * that answers four of five questions, where the table has 16 */
+    uint64_t *filter;
+    uint32_t filter_bits;
     uint64_t seed;
     bool byte_level;    /* symbols are bytes, spelled in the 256 letter alphabet */
     bool byte_fallback; /* unknown characters become <0xNN> tokens */
@@ -40,7 +44,12 @@ typedef struct DavitBpe {
     bool cuts;          /* long pieces may be cut before U+2581, see davit_bpe_cut */
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
-    int32_t *bmp;      /* 65536: id of a one-character token, -1 = none; not byte_level */
+    /* 65536: id of the token of one character, -1 = none; byte_level: of those only that merging
+     * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions */
+    int32_t *bmp;
+    /* byte_level: 2^DAVIT_JOIN_BITS bits; 0 = no token has these two characters, of U+2E80 and
+     * above, beside each other. NULL = not known */
+    uint64_t *joins;
     uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
 } DavitBpe;
 
@@ -67,10 +76,20 @@ const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t 
 /* After flags and merges: fill bytes, bmp, keep and cuts. False when memory is gone. */
 bool davit_bpe_finish(DavitBpe *bpe);
 
-/* Append the ids of one piece. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when
+/* The part of davit_bpe_finish that fills bmp, all -1 before, and joins of a byte_level table.
+ * False when memory is gone. */
+bool davit_bpe_fill_chars(DavitBpe *bpe);
+
+#define DAVIT_JOIN_BITS 19
+
+/* Next place in (from, n] of a piece of a byte_level table where it may be cut without changing
+ * any id: between two characters that no token joins. Parts of a piece are not looked up whole. */
+size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from);
+
+/* Append the ids of one piece, or with @whole = false of a part of one. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when
  * the unknown token is needed and its name is not in the vocabulary. */
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
-                         size_t len, DavitIds *out);
+                         size_t len, bool whole, DavitIds *out);
 
 /* Next place in (from, n] where @text may be cut without changing any id. */
 size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from);

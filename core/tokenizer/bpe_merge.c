@@ -9,6 +9,8 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/bpe_table.h"
+
 /* Pieces up to this many symbols look for the minimum; measured, any value 32..128 will
  * do. */
 #define SHORT_PIECE 64
@@ -126,9 +128,13 @@ static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,
 static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
                            Split *split)
 {
-    for (size_t i = 0; i < len; i++) {
-        const int32_t id = bpe->bytes[(uint8_t)piece[i]];
+    uint32_t n, cp;
 
+    for (size_t i = 0; i < len; i += n) {
+        int32_t id = davit_bpe_char(bpe, piece, len, i, &cp, &n);
+
+        if (id < 0)
+            id = bpe->bytes[(uint8_t)piece[i]];
         if (id >= 0) {
             flush_unk(bpe, split);
             split->ids[split->n++] = (uint32_t)id;
@@ -149,10 +155,42 @@ static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
 static void look_up(const DavitBpe *bpe, const uint32_t *ids, size_t i, uint32_t *rank,
                     uint32_t *joined)
 {
-    const DavitBpeSlot *m = davit_bpe_find(bpe, ids[i], ids[i + 1]);
+    const DavitPairKey key = davit_pair_key(bpe, ids[i], ids[i + 1]);
 
-    rank[i] = m ? m->rank : NONE;
-    joined[i] = m ? m->joined : NONE;
+    rank[i] = NONE;
+    if (davit_pair_maybe(bpe, key)) {
+        const DavitBpeSlot *slot = davit_pair_find(bpe, key);
+
+        rank[i] = slot->pair ? slot->rank : NONE;
+        joined[i] = slot->joined;
+    }
+}
+
+/* All pairs at once: slots are far apart in memory, so all are asked for before the first
+ * is read. */
+static void look_up_all(const DavitBpe *bpe, const uint32_t *ids, size_t n,
+                        uint32_t *rank, uint32_t *joined)
+{
+    DavitPairKey keys[SHORT_PIECE];
+    uint8_t at[SHORT_PIECE];
+    size_t n_keys = 0;
+
+    for (size_t i = 0; i + 1 < n; i++) {
+        const DavitPairKey key = davit_pair_key(bpe, ids[i], ids[i + 1]);
+
+        rank[i] = NONE;
+        if (!davit_pair_maybe(bpe, key))
+            continue;
+        keys[n_keys] = key;
+        at[n_keys++] = (uint8_t)i;
+        __builtin_prefetch(davit_pair_slot(bpe, key));
+    }
+    for (size_t k = 0; k < n_keys; k++) {
+        const DavitBpeSlot *slot = davit_pair_find(bpe, keys[k]);
+
+        rank[at[k]] = slot->pair ? slot->rank : NONE;
+        joined[at[k]] = slot->joined;
+    }
 }
 
 /* Merge @n <= SHORT_PIECE symbols in place. Returns: how many are left. */
@@ -161,8 +199,7 @@ static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids
 {
     uint32_t rank[SHORT_PIECE], joined[SHORT_PIECE];
 
-    for (size_t i = 0; i + 1 < n; i++)
-        look_up(bpe, ids, i, rank, joined);
+    look_up_all(bpe, ids, n, rank, joined);
     s->steps += n;
     while (n > 1) {
         size_t best = 0;
@@ -315,7 +352,7 @@ static int32_t find_whole(const DavitBpe *bpe, DavitBpeScratch *s, const char *p
 }
 
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
-                         size_t len, DavitIds *out)
+                         size_t len, bool whole, DavitIds *out)
 {
     Split split = {0};
     int32_t status;
@@ -324,7 +361,7 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
      */
     if (!grow_symbols(scratch, len + 1) || !davit_ids_reserve(out, len + 1))
         return DAVIT_E_LIMIT;
-    if (bpe->ignore_merges) {
+    if (whole && bpe->ignore_merges) {
         const int32_t id = find_whole(bpe, scratch, piece, len);
 
         if (id >= 0) {

@@ -21,26 +21,35 @@ struct DavitWord *davit_words_new(void)
     return g_new0(DavitWord, (size_t)1 << CACHE_BITS);
 }
 
-/* Up to 8 bytes as a number, zeros behind. */
+/* Up to 8 bytes as a number, zeros behind. Loads overlap: no loop, nothing beyond the
+ * text. */
 static uint64_t load_bytes(const char *p, size_t n)
 {
     uint64_t v = 0;
+    uint32_t low, high;
 
-    if (n == 8)
+    if (n == 8) {
         memcpy(&v, p, 8);
-    else
+    } else if (n >= 4) {
+        memcpy(&low, p, 4);
+        memcpy(&high, p + n - 4, 4);
+        v = GUINT32_FROM_LE(low) | (uint64_t)GUINT32_FROM_LE(high) << 8 * (n - 4);
+    } else {
         for (size_t i = 0; i < n; i++)
             v |= (uint64_t)(uint8_t)p[i] << (8 * i);
+    }
     return v;
 }
 
+/* @whole: as in encode_word; a part of a piece may have other ids than the piece. */
 static DavitWord *find_word(DavitEncoder *encoder, const char *piece, size_t len,
-                            uint64_t key[2])
+                            bool whole, uint64_t key[2])
 {
     uint64_t h;
 
     key[0] = load_bytes(piece, MIN(len, 8));
-    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | (uint64_t)len << 56;
+    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) |
+             (uint64_t)(whole ? len : len | 0x80) << 56;
     h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
     return &encoder->words[h >> (64 - CACHE_BITS)];
 }
@@ -52,7 +61,7 @@ static const uint8_t *hidden_ids(const DavitEncodeJob *job)
     return job->safe || job->locked ? job->encoder->tokenizer->id_flags : NULL;
 }
 
-static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len)
+static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len, bool whole)
 {
     DavitEncoder *encoder = job->encoder;
     const DavitTokenizer *t = encoder->tokenizer;
@@ -65,13 +74,13 @@ static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len)
         return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job),
                                       job->out, &encoder->steps);
     case DAVIT_MODEL_BPE:
-        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, job->out);
+        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, whole, job->out);
     }
     g_assert_not_reached();
 }
 
-/* Ids of a piece that no cut divides. */
-static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len)
+/* Ids of a piece that no cut divides, or with @whole = false of a part of one. */
+static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len, bool whole)
 {
     DavitEncoder *encoder = job->encoder;
     DavitIds *out = job->out;
@@ -82,8 +91,8 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len)
 
     if (len > CACHE_TEXT ||
         (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
-        return run_model(job, piece, len);
-    word = find_word(encoder, piece, len, key);
+        return run_model(job, piece, len, whole);
+    word = find_word(encoder, piece, len, whole, key);
     if (word->key[0] == key[0] && word->key[1] == key[1]) {
         if (!davit_ids_reserve(out, CACHE_IDS))
             return DAVIT_E_LIMIT;
@@ -91,7 +100,7 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len)
         out->n += word->n;
         return DAVIT_OK;
     }
-    status = run_model(job, piece, len);
+    status = run_model(job, piece, len, whole);
     if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
         memcpy(word->key, key, sizeof key);
         word->n = (uint32_t)(out->n - before);
@@ -110,6 +119,19 @@ void davit_encode_tell(const DavitEncodeJob *job, const char *text, size_t len,
         job->fn(job->ctx, &piece);
 }
 
+/* A piece of a byte-level model, part by part. */
+static int32_t encode_parts(DavitEncodeJob *job, const char *piece, size_t len)
+{
+    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
+    int32_t status = DAVIT_OK;
+
+    for (size_t from = 0, end; from < len && status == DAVIT_OK; from = end) {
+        end = davit_bpe_part(bpe, piece, len, from);
+        status = encode_word(job, piece + from, end - from, end - from == len);
+    }
+    return status;
+}
+
 int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
 {
     const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
@@ -117,12 +139,14 @@ int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
     size_t from = 0;
     int32_t status = DAVIT_OK;
 
-    if (!bpe->cuts)
-        status = encode_word(job, piece, len);
+    if (bpe->joins && len > 3)
+        status = encode_parts(job, piece, len);
+    else if (!bpe->cuts)
+        status = encode_word(job, piece, len, true);
     while (bpe->cuts && from < len && status == DAVIT_OK) {
         const size_t end = davit_bpe_cut(bpe, piece, len, from);
 
-        status = encode_word(job, piece + from, end - from);
+        status = encode_word(job, piece + from, end - from, true);
         from = end;
     }
     if (status == DAVIT_OK && job->align)

@@ -49,7 +49,7 @@ static char *encode(Fixture *f, const char *text)
     DavitIds ids = {0};
     g_autoptr(GString) out = g_string_new(NULL);
     const int32_t status =
-        davit_bpe_encode(&f->bpe, &f->scratch, text, strlen(text), &ids);
+        davit_bpe_encode(&f->bpe, &f->scratch, text, strlen(text), true, &ids);
 
     if (status != DAVIT_OK)
         g_string_printf(out, "status %d", status);
@@ -189,7 +189,8 @@ static uint64_t steps_for(Fixture *f, size_t n)
     DavitIds ids = {0};
     const uint64_t before = f->scratch.steps;
 
-    g_assert_cmpint(davit_bpe_encode(&f->bpe, &f->scratch, text, n, &ids), ==, DAVIT_OK);
+    g_assert_cmpint(davit_bpe_encode(&f->bpe, &f->scratch, text, n, true, &ids), ==,
+                    DAVIT_OK);
     davit_ids_clear(&ids);
     return f->scratch.steps - before;
 }
@@ -213,6 +214,142 @@ static void growth_stays_n_log_n(void)
     stop(&f);
 }
 
+/* ---- characters as symbols, and cuts between them ---- */
+
+/* Characters that share bytes, in one, two, three and four bytes. */
+static const uint32_t some_chars[] = {0x4e00, 0x4e01, 0x4e40,  0x4e41, 0x9e00,
+                                      0x9e01, 0x3002, 0xff0c,  0x430,  0x431,
+                                      'a',    ' ',    0x1f600, 0x2010};
+
+static void put_chars(GRand *rand, GString *text, int n)
+{
+    while (n-- > 0)
+        g_string_append_unichar(
+            text, some_chars[g_rand_int_range(rand, 0, G_N_ELEMENTS(some_chars))]);
+}
+
+/* Learn merges as a trainer does, but at random: of neighbours in a text, mostly inside
+ * one character. Tokens are spelled in letters. */
+static void learn(GRand *rand, Fixture *f, GArray *merges)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) ids =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const int inside = g_rand_int_range(rand, 0, 100);
+    int32_t next = 256;
+
+    put_chars(rand, text, 300);
+    for (uint32_t i = 0; i < 256; i++) {
+        char letter[8] = {0};
+
+        g_unichar_to_utf8(davit_byte_letter((uint8_t)i), letter);
+        g_hash_table_insert(ids, g_strdup(letter), GINT_TO_POINTER(i + 1));
+        davit_vocab_add(f->vocab, i, letter, strlen(letter));
+    }
+    for (size_t i = 0; i < text->len; i++) {
+        char letter[8] = {0};
+
+        g_unichar_to_utf8(davit_byte_letter((uint8_t)text->str[i]), letter);
+        g_ptr_array_add(parts, g_strdup(letter));
+    }
+    for (int round = 0; round < 120 && parts->len > 2; round++) {
+        const guint at = (guint)g_rand_int_range(rand, 0, (int)parts->len - 1);
+        g_autofree char *left = g_strdup(parts->pdata[at]);
+        g_autofree char *right = g_strdup(parts->pdata[at + 1]);
+        g_autofree char *joined = g_strconcat(left, right, NULL);
+        const int32_t byte = davit_letter_byte(g_utf8_get_char(right));
+        int32_t id = GPOINTER_TO_INT(g_hash_table_lookup(ids, joined)) - 1;
+
+        /* the right half begins inside a character? */
+        if ((byte & 0xc0) != 0x80 && g_rand_int_range(rand, 0, 100) < inside)
+            continue;
+        if (id < 0) {
+            id = next++;
+            g_hash_table_insert(ids, g_strdup(joined), GINT_TO_POINTER(id + 1));
+            davit_vocab_add(f->vocab, id, joined, strlen(joined));
+        }
+        const DavitMerge merge = {
+            (uint32_t)GPOINTER_TO_INT(g_hash_table_lookup(ids, left)) - 1,
+            (uint32_t)GPOINTER_TO_INT(g_hash_table_lookup(ids, right)) - 1, merges->len,
+            (uint32_t)id};
+        g_array_append_val(merges, merge);
+        for (guint i = 0; i + 1 < parts->len; i++) {
+            if (strcmp(parts->pdata[i], left) == 0 &&
+                strcmp(parts->pdata[i + 1], right) == 0) {
+                g_free(parts->pdata[i]);
+                parts->pdata[i] = g_strdup(joined);
+                g_ptr_array_remove_index(parts, i + 1);
+            }
+        }
+    }
+}
+
+/* Returns: how many cuts there were. */
+static size_t encode_in_parts(const DavitBpe *bpe, DavitBpeScratch *scratch,
+                              const GString *text, DavitIds *out)
+{
+    size_t n_parts = 0;
+
+    for (size_t from = 0, end; from < text->len; from = end, n_parts++) {
+        end = davit_bpe_part(bpe, text->str, text->len, from);
+        g_assert_cmpint(
+            davit_bpe_encode(bpe, scratch, text->str + from, end - from, false, out), ==,
+            DAVIT_OK);
+    }
+    return n_parts - 1;
+}
+
+static void characters_and_cuts_change_no_id(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    size_t n_whole = 0, n_other = 0, n_cuts = 0;
+
+    for (int model = 0; model < 60; model++) {
+        Fixture f = {.vocab = davit_vocab_new()}, plain = {.vocab = f.vocab};
+        g_autoptr(GArray) merges = g_array_new(FALSE, FALSE, sizeof(DavitMerge));
+
+        learn(rand, &f, merges);
+        g_assert_cmpint(davit_vocab_seal(f.vocab), ==, -1);
+        for (int i = 0; i < 2; i++) {
+            DavitBpe *bpe = i ? &plain.bpe : &f.bpe;
+
+            g_assert_true(davit_bpe_init(bpe, f.vocab, merges->len));
+            davit_bpe_add(bpe, (const DavitMerge *)(const void *)merges->data,
+                          merges->len);
+            bpe->byte_level = true;
+            g_assert_true(davit_bpe_finish(bpe));
+        }
+        memset(plain.bpe.bmp, 0xff, 65536 * sizeof(int32_t));
+        for (size_t i = 0; i < G_N_ELEMENTS(some_chars); i++) {
+            if (some_chars[i] >= 0x80 && some_chars[i] < 65536) {
+                n_whole += f.bpe.bmp[some_chars[i]] >= 0;
+                n_other += f.bpe.bmp[some_chars[i]] < 0;
+            }
+        }
+        for (int i = 0; i < 200; i++) {
+            g_autoptr(GString) text = g_string_new(NULL);
+            DavitIds want = {0}, got = {0};
+
+            put_chars(rand, text, g_rand_int_range(rand, 1, i % 50 == 0 ? 60 : 12));
+            g_assert_cmpint(davit_bpe_encode(&plain.bpe, &plain.scratch, text->str,
+                                             text->len, true, &want),
+                            ==, DAVIT_OK);
+            n_cuts += encode_in_parts(&f.bpe, &f.scratch, text, &got);
+            g_assert_cmpuint(got.n, ==, want.n);
+            g_assert_true(memcmp(got.ids, want.ids, want.n * sizeof *want.ids) == 0);
+            davit_ids_clear(&want);
+            davit_ids_clear(&got);
+        }
+        davit_bpe_clear(&plain.bpe);
+        davit_bpe_scratch_clear(&plain.scratch);
+        stop(&f);
+    }
+    g_assert_cmpuint(n_whole, >, 50);
+    g_assert_cmpuint(n_other, >, 50);
+    g_assert_cmpuint(n_cuts, >, 200);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -227,5 +364,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bpe/long_piece_equals_short_rule", long_piece_equals_short_rule);
     g_test_add_func("/bpe/cuts_keep_merges_whole", cuts_keep_merges_whole);
     g_test_add_func("/bpe/growth_stays_n_log_n", growth_stays_n_log_n);
+    g_test_add_func("/bpe/characters_and_cuts_change_no_id",
+                    characters_and_cuts_change_no_id);
     return g_test_run();
 }

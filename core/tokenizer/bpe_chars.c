@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Characters that byte-level merging always completes before it joins one of their bytes
+ * with a neighbour. Such a character may begin as one symbol: a third of the symbols for
+ * Chinese.
+ *
+ * A merge over the edge of a character has a half that ends or begins with some of its
+ * bytes. Where, at every step of merging the character alone, the next merge has a lower
+ * rank than all merges over its edges that are possible at that moment, the merges inside
+ * come first whatever stands beside it. Merges in different characters do not touch each
+ * other, so doing them early changes nothing. For most characters this holds under
+ * conditions only: that no ASCII stands in front (a space takes first bytes), or that
+ * what follows has not one of some first bytes (other scripts than Chinese and Japanese).
+ *
+ * Two such characters that stand beside each other in no token are never joined, since
+ * only whole ones could be: there a piece may be cut.
+ */
+#include "tokenizer/bpe.h"
+
+#include <string.h>
+
+#include <davit/help/ucd.h>
+
+#include "tokenizer/bpe_table.h"
+
+/* What the bytes of a token are; of a text that is valid UTF-8. */
+#define BEGINS 1u /* at the start of a character */
+#define ENDS   2u /* at the end of one, or maybe: only continuation bytes */
+#define HEAD   4u /* the first bytes of a character, and no more */
+#define TAIL   8u /* continuation bytes only */
+
+/* Least ranks of the merges over an edge, by id of the half that is a HEAD or a TAIL;
+ * UINT32_MAX = none. */
+typedef struct Edges {
+    DavitBpe *bpe;
+    uint8_t *kinds;  /* by id */
+    uint32_t *any;   /* of all */
+    uint32_t *usual; /* of those that the conditions leave */
+} Edges;
+
+#define MAX_BYTES 3 /* of a character below U+10000 */
+
+static uint32_t bytes_needed(uint8_t lead)
+{
+    return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+static bool is_inner(uint8_t byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+static uint32_t kind_of(const char *text, size_t len)
+{
+    uint8_t tail[4];
+    uint32_t n = 0, n_bytes = 0, size;
+    int32_t first;
+
+    for (size_t off = len; off > 0 && n < 4; n++) {
+        off = (size_t)davit_ucd_back(text, off);
+        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+
+        if (byte < 0)
+            return 0;
+        tail[n] = (uint8_t)byte;
+        if (!is_inner((uint8_t)byte)) {
+            n++;
+            n_bytes = off == 0 ? n : 0; /* of a token that is one character or less */
+            break;
+        }
+        n_bytes = off == 0 ? n + 1 : 0;
+    }
+    first = davit_letter_byte(davit_ucd_decode(text, len, 0, &size));
+    if (n == 0 || first < 0)
+        return 0;
+    if (is_inner(tail[n - 1]))
+        return n_bytes > 0 && n < 4 ? TAIL | ENDS : 0;
+    if (bytes_needed(tail[n - 1]) > n)
+        return (is_inner((uint8_t)first) ? 0 : BEGINS) | (n_bytes > 0 ? HEAD : 0);
+    return ENDS | (is_inner((uint8_t)first) ? 0 : BEGINS);
+}
+
+/* May @rank be done before all merges over the edge of @id? *out_needs gets @need if only
+ * under its condition. */
+static bool comes_first(const Edges *e, uint32_t rank, uint32_t id, int32_t need,
+                        int32_t *out_needs)
+{
+    if (rank >= e->any[id])
+        *out_needs |= need;
+    return rank < e->usual[id];
+}
+
+/* Merge the @n bytes of a character alone. Returns: its token and conditions, -1 if it
+ * ends otherwise or something else might come first. */
+static int32_t merge_char(const Edges *e, const uint8_t *bytes, uint32_t n)
+{
+    uint32_t ids[MAX_BYTES];
+    int32_t needs = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (e->bpe->bytes[bytes[i]] < 0)
+            return -1;
+        ids[i] = (uint32_t)e->bpe->bytes[bytes[i]];
+    }
+    while (n > 1) {
+        const DavitBpeSlot *best = NULL;
+        uint32_t at = 0;
+
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            const DavitBpeSlot *slot = davit_bpe_find(e->bpe, ids[i], ids[i + 1]);
+
+            if (slot && (!best || slot->rank < best->rank)) {
+                best = slot;
+                at = i;
+            }
+        }
+        if (!best || !comes_first(e, best->rank, ids[0], DAVIT_CHAR_LEFT, &needs) ||
+            !comes_first(e, best->rank, ids[n - 1], DAVIT_CHAR_RIGHT, &needs))
+            return -1;
+        ids[at] = best->joined;
+        n--;
+        for (uint32_t i = at + 1; i < n; i++)
+            ids[i] = ids[i + 1];
+    }
+    return (int32_t)ids[0] | needs;
+}
+
+/* If token @text is one character of two or three bytes, put what merging gives into bmp.
+ */
+static void fill_char(const Edges *e, const char *text, size_t len)
+{
+    uint8_t bytes[MAX_BYTES];
+    uint32_t n = 0, size, cp;
+
+    for (size_t off = 0; off < len; off += size) {
+        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+
+        if (byte < 0 || n == MAX_BYTES)
+            return;
+        bytes[n++] = (uint8_t)byte;
+    }
+    cp = davit_ucd_decode((const char *)bytes, n, 0, &size);
+    if (n > 1 && size == n)
+        e->bpe->bmp[cp] = merge_char(e, bytes, n);
+}
+
+static void note_least(uint32_t *least, uint32_t rank)
+{
+    *least = MIN(*least, rank);
+}
+
+/* First byte of token @id, or with @last its last. */
+static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
+{
+    size_t len = 0;
+    uint32_t size;
+    const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
+    const size_t off = last ? (size_t)davit_ucd_back(text, len) : 0;
+
+    return (uint8_t)davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+}
+
+static void note_edges(const Edges *e)
+{
+    for (uint32_t i = 0; i < e->bpe->n_slots; i++) {
+        const DavitBpeSlot *slot = &e->bpe->slots[i];
+        const uint32_t left = (uint32_t)((slot->pair - 1) >> 32);
+        const uint32_t right = (uint32_t)(slot->pair - 1);
+
+        if (slot->pair == 0)
+            continue;
+        if ((e->kinds[left] & TAIL) && (e->kinds[right] & BEGINS)) {
+            note_least(&e->any[left], slot->rank);
+            if (davit_bpe_usual_behind(byte_of(e, right, false)))
+                note_least(&e->usual[left], slot->rank);
+        }
+        if ((e->kinds[right] & HEAD) && (e->kinds[left] & ENDS)) {
+            note_least(&e->any[right], slot->rank);
+            if (davit_bpe_usual_before(byte_of(e, left, true)))
+                note_least(&e->usual[right], slot->rank);
+        }
+    }
+}
+
+/* ---- neighbours ---- */
+
+#define FIRST_CP 0x2e80u /* CJK and what follows it: long pieces of large alphabets */
+
+static uint32_t join_bit(uint32_t left, uint32_t right)
+{
+    return (left << 16 | right) * 0x9e3779b1u >> (32 - DAVIT_JOIN_BITS);
+}
+
+/* Note neighbours of a token spelled in letters. */
+static void note_joins(const DavitBpe *bpe, const char *text, size_t len, GString *bytes)
+{
+    uint32_t size, last = 0;
+
+    g_string_truncate(bytes, 0);
+    for (size_t off = 0; off < len; off += size) {
+        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+
+        if (byte < 0)
+            return;
+        g_string_append_c(bytes, (char)byte);
+    }
+    for (size_t off = 0; off < bytes->len; off += size) {
+        const uint32_t cp = davit_ucd_decode(bytes->str, bytes->len, off, &size);
+
+        if (size == 3 && cp >= FIRST_CP && last > 0) {
+            const uint32_t bit = join_bit(last, cp);
+
+            bpe->joins[bit / 64] |= 1ull << bit % 64;
+        }
+        last = size == 3 && cp >= FIRST_CP ? cp : 0;
+    }
+}
+
+/* Of all tokens, not only those that merges make: then a piece with a cut in it is no
+ * token. */
+static bool fill_joins(DavitBpe *bpe)
+{
+    g_autoptr(GString) bytes = g_string_new(NULL);
+
+    bpe->joins = g_try_new0(uint64_t, 1u << DAVIT_JOIN_BITS >> 6);
+    if (!bpe->joins)
+        return false;
+    for (size_t id = 0; id < davit_vocab_n_ids(bpe->vocab); id++) {
+        size_t len;
+        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+
+        /* the letters of their first bytes begin with C3, and there are two such at least
+         */
+        if (text && len >= 12 && memchr(text, '\xc3', len))
+            note_joins(bpe, text, len, bytes);
+    }
+    return true;
+}
+
+size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from)
+{
+    uint32_t size, last = 0;
+
+    for (size_t at = from; at < n; at += size) {
+        uint32_t cp = 0;
+
+        if (davit_bpe_char(bpe, piece, n, at, &cp, &size) < 0 || cp < FIRST_CP) {
+            last = 0;
+            continue;
+        }
+        if (last > 0) {
+            const uint32_t bit = join_bit(last, cp);
+
+            if (!(bpe->joins[bit / 64] >> bit % 64 & 1))
+                return at;
+        }
+        last = cp;
+    }
+    return n;
+}
+
+bool davit_bpe_fill_chars(DavitBpe *bpe)
+{
+    const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
+    g_autofree uint8_t *kinds = g_try_malloc0(n_ids + 1);
+    g_autofree uint32_t *least = g_try_new(uint32_t, 2 * (n_ids + 1));
+    const Edges edges = {bpe, kinds, least, least ? least + n_ids + 1 : NULL};
+
+    if (!kinds || !least)
+        return false;
+    memset(least, 0xff, 2 * (n_ids + 1) * sizeof *least);
+    for (size_t id = 0; id < n_ids; id++) {
+        size_t len;
+        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+
+        kinds[id] = text && len > 0 ? (uint8_t)kind_of(text, len) : 0;
+    }
+    note_edges(&edges);
+    for (size_t id = 0; id < n_ids; id++) {
+        size_t len;
+        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+
+        /* a letter has two bytes at most */
+        if (kinds[id] == (BEGINS | ENDS) && len <= 2 * MAX_BYTES)
+            fill_char(&edges, text, len);
+    }
+    return fill_joins(bpe);
+}
