@@ -5,6 +5,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/inspect_quant.h"
 
 static const DavitFlag flags[] = {
     {"tensors", 't', DAVIT_FLAG_TEXT, "GLOB", "list only tensors whose name matches", NULL, NULL,
@@ -139,7 +140,8 @@ static gboolean print_dtype(gpointer key, gpointer value, gpointer data)
     return FALSE;
 }
 
-static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char *glob, GTree *sums)
+static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char *glob, GTree *sums,
+                          json_t *quantised)
 {
     json_t *files = json_array(), *tensors = json_array(), *keys = json_object();
     json_t *dtypes = json_object();
@@ -168,6 +170,7 @@ static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char 
                                   (json_int_t)davit_checkpoint_n_tensors(c), "bytes",
                                   (json_int_t)davit_checkpoint_n_bytes(c), "dtypes", dtypes));
     json_decref(dtypes);
+    json_object_set(call->doc, "quantised", quantised);
     json_object_set_new(call->doc, "metadata", keys);
     json_object_set_new(call->doc, "tensors", tensors);
 }
@@ -189,7 +192,8 @@ static void print_keys(const DavitCheckpoint *c)
     }
 }
 
-static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums)
+static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums,
+                       const json_t *quantised)
 {
     for (size_t i = 0; i < davit_checkpoint_n_files(c); i++) {
         const DavitCheckpointFile f = davit_checkpoint_file(c, i);
@@ -200,6 +204,7 @@ static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums)
     print_keys(c);
     printf("dtypes\n");
     g_tree_foreach(sums, print_dtype, NULL);
+    davit_inspect_quant_print(quantised);
     printf("tensors (name, dtype, shape, bytes, file+offset)\n");
     for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
@@ -221,10 +226,12 @@ static int run(DavitCall *call)
         return davit_call_exit(call);
     GTree *sums = sum_dtypes(c);
     const char *glob = davit_call_text(call, "tensors");
+    json_t *quantised = davit_inspect_quant(registry, c);
     if (call->json)
-        fill_document(call, c, glob, sums);
+        fill_document(call, c, glob, sums, quantised);
     else
-        print_text(c, glob, sums);
+        print_text(c, glob, sums, quantised);
+    json_decref(quantised);
     g_tree_unref(sums);
     return davit_call_exit(call);
 }

@@ -181,7 +181,8 @@ static int32_t check_window(DavitDraft *draft, const DavitSlot *slot,
         return status;
     *out = (DavitWindow){.n_experts = module->desc.n_experts,
                          .n_rows = module->desc.n_rows,
-                         .n_cols = module->desc.n_cols};
+                         .n_cols = module->desc.n_cols,
+                         .oriented = strcmp(module->desc.scheme, "dense/1") != 0};
     status = davit_source_apply(spec, &scope, module->name, out, draft->report);
     if (!status)
         status = check_purposes(draft, module);

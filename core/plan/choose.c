@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plan/candidates.h"
 #include "plan/choose_state.h"
 #include "plan/entry.h"
 #include "plan/homes.h"
@@ -124,19 +125,6 @@ static GPtrArray *make_groups(const Chooser *c, GArray *loose)
 
 /* ---- refusal ---- */
 
-static void append_layouts(const Chooser *c, const DavitInstr *instr, GString *out)
-{
-    for (uint32_t w = 0; w < instr->n_weights; w++) {
-        const int32_t slot = davit_instr_slot(&c->base, instr, w);
-        const char *layout;
-
-        if (slot < 0 || davit_slot_is_vector(slot_at(c, (uint32_t)slot)))
-            continue;
-        layout = slot_at(c, (uint32_t)slot)->sources[0].module->desc.layout;
-        g_string_append_printf(out, "%s%s", out->len ? ", " : "", layout);
-    }
-}
-
 static void note_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref)
 {
     DavitReport *report = c->base.draft->report;
@@ -162,7 +150,7 @@ static void refuse_instr(Chooser *c, const DavitInstr *instr)
     char *key;
 
     c->status = DAVIT_E_UNSUPPORTED;
-    append_layouts(c, instr, layouts);
+    davit_instr_layouts(&c->base, instr, layouts);
     key = g_strdup_printf("%s %s", instr->op, layouts->str);
     if (!g_hash_table_add(c->told, key))
         return;
@@ -185,6 +173,22 @@ static void refuse_instr(Chooser *c, const DavitInstr *instr)
         note_candidate(c, instr, &g_array_index(list, DavitEntryRef, e));
 }
 
+/* "ct_pack/1 (experts.0.up_proj), int8/1 (experts.2.up_proj)"; the layout where all have one. */
+static const char *stored_as(const Chooser *c, const DavitSlot *s)
+{
+    const DavitModule *first = s->sources[0].module;
+    const size_t at = davit_slot_other_layout(s);
+    const DavitModule *other = s->sources[at].module;
+
+    if (!at)
+        return first->desc.layout;
+    return davit_report_text(c->base.draft->report, "%s (%s), %s%s (%s)", first->desc.layout,
+                             first->name, other->desc.layout,
+                             other->desc.layout == first->desc.layout ? " with other parameters"
+                                                                      : "",
+                             other->name);
+}
+
 static void refuse_slot(Chooser *c, uint32_t slot, const char *why)
 {
     const DavitSlot *s = slot_at(c, slot);
@@ -197,9 +201,11 @@ static void refuse_slot(Chooser *c, uint32_t slot, const char *why)
             .purposes = DAVIT_RUN,
             .stage = "plan",
             .subject = s->id,
-            .found = s->sources[0].module->desc.layout,
+            .expected = "one layout for all its parts, whose rows can be cut",
+            .found = stored_as(c, s),
             .message = davit_report_text(c->base.draft->report,
-                                         "no kernel can be given this weight: %s", why)});
+                                         "no kernel can be given this weight: %s", why),
+            .hint = "--dtype f32 keeps the weights as float32"});
 }
 
 /* ---- one group ---- */
@@ -414,116 +420,6 @@ static void options_clear(Chooser *c)
     g_free(c->options);
 }
 
-/* ---- what was considered ---- */
-
-void davit_kernel_candidate_free(void *p)
-{
-    DavitKernelCandidate *k = p;
-
-    if (!k)
-        return;
-    g_free(k->op);
-    g_free(k->layouts);
-    g_free(k->component);
-    g_free(k->entry);
-    g_free(k->why);
-    g_free(k->shape);
-    g_free(k);
-}
-
-/* Layouts that the weights of @instr were given. (owned) */
-static char *given_layouts(const Chooser *c, const DavitInstr *instr)
-{
-    GString *out = g_string_new(NULL);
-
-    for (uint32_t w = 0; w < instr->n_weights; w++) {
-        const int32_t slot = davit_instr_slot(&c->base, instr, w);
-
-        if (slot < 0 || davit_slot_is_vector(slot_at(c, (uint32_t)slot)) ||
-            !c->base.layout_of[slot])
-            continue;
-        g_string_append_printf(out, "%s%s", out->len ? ", " : "",
-                               c->base.layout_of[slot]->layout);
-    }
-    return g_string_free(out, FALSE);
-}
-
-/* "q4_0/1 [1,1536,576] 576>1536": stored layouts, weights, widths of values. (owned) */
-static char *shape_text(const Chooser *c, const DavitInstr *instr)
-{
-    const DavitValue *values = c->base.program->values;
-    GString *out = g_string_new(NULL);
-
-    append_layouts(c, instr, out);
-    for (uint32_t w = 0; w < instr->n_weights; w++) {
-        const int32_t at = davit_instr_slot(&c->base, instr, w);
-        const DavitSlot *slot = at < 0 ? NULL : slot_at(c, (uint32_t)at);
-
-        if (slot)
-            g_string_append_printf(out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
-                                   out->len ? " " : "", slot->n_experts, slot->n_rows,
-                                   slot->n_cols);
-    }
-    for (uint32_t k = 0; k < instr->n_in; k++)
-        g_string_append_printf(out, "%s%" PRIu64, k ? "," : out->len ? " " : "",
-                               values[instr->in[k]].width);
-    for (uint32_t k = 0; k < instr->n_out; k++)
-        g_string_append_printf(out, "%s%" PRIu64, k ? "," : ">", values[instr->out[k]].width);
-    return g_string_free(out, FALSE);
-}
-
-static void tell_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref,
-                           const char *layouts, const char *shape)
-{
-    DavitKernelCandidate *k = g_new0(DavitKernelCandidate, 1);
-
-    k->op = g_strdup(instr->op);
-    k->layouts = g_strdup(layouts);
-    k->component = g_strdup(ref->tool->component->id);
-    k->entry = g_strdup(ref->entry->name);
-    k->score = ref->entry->score;
-    k->rank = davit_component_kernel_rank(ref->tool->component, instr->op, k->entry);
-    k->chosen = instr->entry == ref->entry;
-    k->why = k->chosen ? NULL
-                       : g_strdup(davit_entry_fault(&c->base, instr, ref, false,
-                                                    c->base.draft->report));
-    k->n_calls = 1;
-    k->shape = g_strdup(shape);
-    k->instr = (uint32_t)(instr - c->base.program->instrs);
-    k->call = ref->entry;
-    k->self = ref->tool->self;
-    g_ptr_array_add(c->base.draft->options->candidates, k);
-}
-
-/* Once per op, layouts and (by_shape) shape; alike ones are counted. */
-static void tell_candidates(Chooser *c)
-{
-    GPtrArray *out = c->base.draft->options->candidates;
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-
-    for (size_t i = 0; out && i < c->base.program->n_instrs; i++) {
-        const DavitInstr *instr = &c->base.program->instrs[i];
-        const GArray *list = g_hash_table_lookup(c->base.by_op, instr->op);
-        g_autofree char *layouts = given_layouts(c, instr);
-        g_autofree char *shape =
-            c->base.draft->options->candidates_by_shape ? shape_text(c, instr) : NULL;
-        g_autofree char *key = g_strdup_printf("%s %s %s", instr->op, layouts, shape ? shape : "");
-        guint first;
-
-        if (g_hash_table_contains(seen, key)) {
-            first = GPOINTER_TO_UINT(g_hash_table_lookup(seen, key));
-            for (guint e = 0; list && e < list->len; e++)
-                ((DavitKernelCandidate *)g_ptr_array_index(out, first + e))->n_calls++;
-            continue;
-        }
-        g_hash_table_insert(seen, g_steal_pointer(&key), GUINT_TO_POINTER(out->len));
-        for (guint e = 0; list && e < list->len; e++)
-            tell_candidate(c, instr, &g_array_index(list, DavitEntryRef, e), layouts,
-                           shape);
-    }
-}
-
 int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
 {
     g_autoptr(GArray) loose = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -541,7 +437,7 @@ int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
         for (guint g = 0; g < groups->len; g++)
             choose_group(&c, g_ptr_array_index(groups, g));
         write_entries(&c);
-        tell_candidates(&c);
+        davit_candidates_tell(&c.base);
         write_layouts(&c);
     }
     options_clear(&c);

@@ -19,7 +19,7 @@ static bool on_cpu(const DavitDraft *draft)
 
 /* ---- what the sources allow ---- */
 
-static bool same_layout(const DavitSlot *slot)
+size_t davit_slot_other_layout(const DavitSlot *slot)
 {
     const davit_quant_desc *first = &slot->sources[0].module->desc;
 
@@ -29,9 +29,9 @@ static bool same_layout(const DavitSlot *slot)
         if (d->layout != first->layout ||
             memcmp(d->params, first->params, sizeof d->params) != 0 ||
             memcmp(&d->codes, &first->codes, sizeof d->codes) != 0)
-            return false;
+            return s;
     }
-    return true;
+    return 0;
 }
 
 /* Can a row range of every source be pointed at? Parts whose rows are not contiguous can
@@ -228,7 +228,7 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         add_option(options, DAVIT_ACCESS_DECODE, asked, "another type, by --dtype");
         return options;
     }
-    if (!same_layout(slot)) {
+    if (davit_slot_other_layout(slot)) {
         *out_why = "its parts are stored in different layouts";
         return options;
     }

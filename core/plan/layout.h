@@ -17,6 +17,9 @@ typedef struct DavitLayoutOption {
 /* Do kernels get @slot as plain float32 whatever it is stored in? */
 bool davit_slot_is_vector(const DavitSlot *slot);
 
+/* First source of @slot that is stored otherwise than source 0; 0 = none. */
+size_t davit_slot_other_layout(const DavitSlot *slot);
+
 /* (owned) DavitLayoutOption, the stored layout first, then packs in candidate order.
  * Empty when the slot's sources differ in layout, or nothing can read their rows:
  * *out_why says which (static). */

@@ -11,7 +11,7 @@ struct DavitNamePattern {
     DavitNameDialect dialect;
     char *text;        /* (owned) */
     DavitRegex *regex; /* (owned) NULL = plain text */
-    bool is_class;     /* "Linear": any matrix */
+    bool is_class;     /* "Linear", "Embedding" */
 };
 
 /* Text whose only special sign is the dot needs no regex engine. */
@@ -66,6 +66,19 @@ const char *davit_name_pattern_plain(const DavitNamePattern *p)
         p->dialect == DAVIT_NAMES_WILDCARD && p->text[strcspn(p->text, "*?[\\")] == '\0';
 
     return whole || subtree ? p->text : NULL;
+}
+
+/* Names tell no class; embeddings go by few names, and what is no embedding is linear. */
+static bool class_hits(const char *class_name, const char *module)
+{
+    static const char *const embeddings[] = {"embed_tokens", "embed_tokens_per_layer", "wte",
+                                             "tok_embeddings", "word_embeddings", "embed_in"};
+    const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
+    bool embeds = false;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(embeddings); i++)
+        embeds |= strcmp(last, embeddings[i]) == 0;
+    return strcmp(class_name, embeds ? "Embedding" : "Linear") == 0;
 }
 
 static bool regex_hits(const DavitRegex *regex, const char *name)
@@ -145,7 +158,7 @@ bool davit_name_pattern_has(const DavitNamePattern *pattern, const char *name,
     if (out_rank)
         *out_rank = pattern->is_class ? 2 : pattern->regex ? 1 : 0;
     if (pattern->is_class)
-        return strcmp(pattern->text, "Linear") == 0;
+        return class_hits(pattern->text, name);
     if (hits(pattern, name))
         return true;
     if (at) {

@@ -59,6 +59,12 @@ static void dialects(void)
         {"compressed-tensors", "ignore", "model.a", "model.a", true},
         {"compressed-tensors", "ignore", "model.a", "model.a.b", false},
         {"compressed-tensors", "ignore", "re:.*b$", "model.a.b", true},
+        {"compressed-tensors", "ignore", "Linear", "model.layers.0.mlp.up_proj", true},
+        {"compressed-tensors", "ignore", "Linear", "lm_head", true},
+        {"compressed-tensors", "ignore", "Linear", "model.embed_tokens", false},
+        {"compressed-tensors", "ignore", "Embedding", "model.embed_tokens", true},
+        {"compressed-tensors", "ignore", "Embedding", "lm_head", false},
+        {"compressed-tensors", "ignore", "Conv1d", "model.a", false},
         {"awq", "modules_to_not_convert", "a", "model.bar", true},
         {"gptq", "modules_to_not_convert", "a", "model.a", true},
     };

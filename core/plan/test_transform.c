@@ -84,6 +84,13 @@ static void windows_follow_transforms(void)
     g_assert_cmpuint(w.n_cols, ==, 4);
     g_assert_cmpuint(w.value_ops, ==, DAVIT_VALUE_TRANSPOSE | DAVIT_VALUE_ADD1);
 
+    w = window_of(12, 4); /* of a quantised module: outputs, inputs */
+    w.oriented = true;
+    g_assert_cmpint(apply("a#T#rows(H,H)", &w, report), ==, DAVIT_OK);
+    g_assert_cmpuint(w.row, ==, 4);
+    g_assert_cmpuint(w.n_cols, ==, 4);
+    g_assert_cmpuint(w.value_ops, ==, 0);
+
     w = window_of(8, 4);
     g_assert_cmpint(apply("a#perm(2)", &w, report), ==, DAVIT_OK);
     g_assert_cmpuint(w.perm_heads, ==, 2);

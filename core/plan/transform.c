@@ -213,6 +213,8 @@ static void transpose(DavitWindow *w)
 {
     const uint64_t n = w->n_rows;
 
+    if (w->oriented)
+        return;
     w->n_rows = w->n_cols;
     w->n_cols = n;
     w->value_ops |= DAVIT_VALUE_TRANSPOSE;

@@ -49,6 +49,7 @@ typedef struct DavitWindow {
     uint64_t n_cols;
     uint64_t perm_heads;
     uint32_t value_ops;
+    bool oriented; /* rows are outputs already: T has nothing to swap */
 } DavitWindow;
 
 /* Apply @spec's transforms to @window (filled from the module). Errors name @slot: rows

@@ -13,8 +13,8 @@ where it is there. The same bytes come out of every run.
 """
 import argparse
 import json
+import re
 import shutil
-import struct
 import zlib
 from pathlib import Path
 
@@ -22,6 +22,8 @@ import numpy as np
 import check_quant
 import quant_bnb as qb
 import torch
+from quant_bits import (E2M1, F8_CODES, bf16, bits_words, e4m3, e8m0, nibbles, padded_words, planar3,
+                        scale_of, write_safetensors)
 from transformers import AutoConfig, AutoModelForCausalLM
 
 HERE = Path(__file__).resolve().parent
@@ -30,65 +32,6 @@ IDS = [[3, 17, 42, 5, 60, 1, 9], [7]]
 
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
-
-
-# ---- scalar formats, from their definitions ----
-
-def e4m3(code):
-    code = np.asarray(code, np.int64)
-    e, m = code >> 3 & 15, code & 7
-    v = np.where(e == 0, m * 2.0 ** -9, (1 + m / 8) * 2.0 ** (e - 7.0))
-    return np.where(code & 128, -v, v).astype(np.float32)
-
-
-def e8m0(code):
-    return (2.0 ** (np.asarray(code, np.float64) - 127)).astype(np.float32)
-
-
-E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6], np.float32)
-E2M1 = np.concatenate([E2M1, -E2M1])
-F8_CODES = np.array([c for c in range(256) if c & 127 != 127 and abs(e4m3(c)) <= 28], np.uint8)
-
-
-def bf16(x):
-    """float32 array -> (bits u16, value) rounded to nearest even."""
-    u = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
-    bits = ((u + 0x7fff + (u >> 16 & 1)) >> 16).astype(np.uint16)
-    return bits, (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-def scale_of(x, dtype):
-    """-> (dtype, raw array, float32 values)."""
-    if dtype == "F32":
-        return np.asarray(x, np.float32), np.asarray(x, np.float32)
-    if dtype == "F16":
-        h = np.asarray(x, np.float16)
-        return h, h.astype(np.float32)
-    if dtype == "BF16":
-        return bf16(x)
-    if dtype in ("F8_E8M0", "U8"):
-        code = np.clip(np.round(np.log2(x)) + 127, 0, 254).astype(np.uint8)
-        return code, e8m0(code)
-    raise ValueError(dtype)
-
-
-def bits_words(codes, bits):
-    """Codes of the last axis as one LSB-first stream of little-endian words."""
-    *lead, n = codes.shape
-    words = (n * bits + 31) // 32
-    flat = np.zeros((*lead, words * 32), np.uint8)
-    for b in range(bits):
-        flat[..., np.arange(n) * bits + b] = codes >> b & 1
-    weights = (np.uint64(1) << np.arange(32, dtype=np.uint64))
-    return (flat.reshape(*lead, words, 32).astype(np.uint64) * weights).sum(-1).astype(np.uint32)
-
-
-def padded_words(codes, bits):
-    each = 32 // bits
-    *lead, n = codes.shape
-    pad = -n % each
-    c = np.concatenate([codes, np.zeros((*lead, pad), codes.dtype)], -1).reshape(*lead, -1, each)
-    return (c.astype(np.uint64) << (np.arange(each, dtype=np.uint64) * bits)).sum(-1).astype(np.uint32)
 
 
 # ---- layouts: (rng, N, K) -> {suffix: (dtype, array)}, float32 [N, K] ----
@@ -140,11 +83,6 @@ def gptq(bits=4, group=32, sym=True, v2=False, order=False, g_idx=True, planar=F
             out["g_idx"] = ("I32", idx.astype(np.uint32))
         return out, values
     return make
-
-
-def planar3(codes):
-    """[.., 32] codes of 3 bits: two words of low pairs, one of high bits."""
-    return np.concatenate([bits_words(codes & 3, 2), bits_words(codes >> 2, 1)], -1)
 
 
 def awq(group=32, gemv=False):
@@ -206,10 +144,6 @@ def int8(asym=False, dtype="BF16", shape=None, tensor=False):
             out["weight_zero_point"] = ("I8", z)
         return out, values
     return make
-
-
-def nibbles(codes):
-    return codes[:, 0::2] | codes[:, 1::2] << 4
 
 
 def nvfp4(ct):
@@ -360,7 +294,7 @@ def config_of(name):
     base = {"hidden_size": H, "intermediate_size": I, "num_hidden_layers": 1,
             "num_attention_heads": NH, "num_key_value_heads": NKV, "vocab_size": V,
             "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-            "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+            "tie_word_embeddings": name.endswith("_tied"), "bos_token_id": 1, "eos_token_id": 2,
             "head_dim": H // NH, "hidden_act": "silu", "torch_dtype": "bfloat16"}
     if name.startswith("moe_"):
         return {**base, "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
@@ -383,21 +317,58 @@ def shapes_of(name):
     return q + mats, norms, [("self_attn.q_norm", H // NH), ("self_attn.k_norm", H // NH)]
 
 
+def variant(name):
+    """-> layout of each module (None = plain), configuration."""
+    if name in VARIANTS:
+        quantise, quant_config = VARIANTS[name]
+        return lambda m: quantise if m.startswith("model.layers.") else None, quant_config
+    import quant_mixed
+    return quant_mixed.MIXED[name]
+
+
+def settings_of(quant_config, module):
+    """The configuration as if it had the group of @module alone."""
+    for group in quant_config.get("config_groups", {}).values():
+        for t in group["targets"]:
+            hit = re.match(t[3:], module) if t.startswith("re:") else (
+                t == module or t == "Embedding" and "embed" in module)
+            if hit:
+                return {**quant_config, "config_groups": {"group_0": group}}
+    return quant_config
+
+
 def dense(rng, shape, mean=0.0, std=1.0):
     return bf16((mean + std * rng.standard_normal(shape)).astype(np.float32))
 
 
 def make(name, out):
-    quantise, quant_config = VARIANTS[name]
+    pick, quant_config = variant(name)
     rng = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
-    stored, values, crcs = {}, {}, {}
+    stored, values, crcs, agreed = {}, {}, {}, set()
+    config = config_of(name)
 
     def put(key, pair):
         stored[key] = ("BF16", pair[0])
         values[key] = pair[1]
 
-    put("model.embed_tokens.weight", dense(rng, (V, H), std=0.5))
-    put("lm_head.weight", dense(rng, (V, H), std=0.3))
+    def put_matrix(m, n, k, std):
+        quantise = pick(m)
+        if not quantise:
+            put(f"{m}.weight", dense(rng, (n, k), std=std))
+            return
+        parts, w = quantise(rng, n, k)
+        w = np.ascontiguousarray(w, np.float32)
+        agreed.add(check_quant.check(name, settings_of(quant_config, m), parts, w))
+        for suffix, part in parts.items():
+            stored[f"{m}.{suffix}"] = part
+        values[f"{m}.weight"] = w
+        crcs[m] = f"{zlib.crc32(w.tobytes()):08x}"
+
+    put_matrix("model.embed_tokens", V, H, 0.5)
+    if config["tie_word_embeddings"]:
+        values["lm_head.weight"] = values["model.embed_tokens.weight"]
+    else:
+        put_matrix("lm_head", V, H, 0.3)
     put("model.norm.weight", dense(rng, H, 1.0, 0.2))
     mats, norms, small = shapes_of(name)
     for m in norms:
@@ -407,17 +378,10 @@ def make(name, out):
     if name.startswith("moe_"):
         put("model.layers.0.mlp.gate.weight", dense(rng, (E, H), std=0.5))
     for m, n, k in mats:
-        parts, w = quantise(rng, n, k)
-        w = np.ascontiguousarray(w, np.float32)
-        agreed = check_quant.check(name, quant_config, parts, w)
-        for suffix, part in parts.items():
-            stored[f"model.layers.0.{m}.{suffix}"] = part
-        values[f"model.layers.0.{m}.weight"] = w
-        crcs[f"model.layers.0.{m}"] = f"{zlib.crc32(w.tobytes()):08x}"
+        put_matrix(f"model.layers.0.{m}", n, k, 0.2)
 
     out.mkdir(parents=True)
     write_safetensors(out / "model.safetensors", stored)
-    config = config_of(name)
     if "producer" in quant_config:
         (out / HFQ).write_text(json.dumps(quant_config, indent=1) + "\n")
         written = config
@@ -428,9 +392,23 @@ def make(name, out):
     for i, ids in enumerate(IDS):
         logits = logits_of(config, values, ids)
         np.save(out / f"logits_{i}.npy", logits)
-        golden["prompts"].append({"ids": ids, "logits": f"logits_{i}.npy"})
+        golden["prompts"].append({"ids": ids, "logits": f"logits_{i}.npy",
+                                  "greedy": greedy_of(config, values, ids)})
     (out / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
-    return agreed or "nobody else to ask"
+    return ", ".join(sorted(a or "nobody else to ask" for a in agreed))
+
+
+def greedy_of(config, values, ids):
+    """Up to 8 ids; ends before one whose logit leads by less than 1e-3 of the largest."""
+    ids, out = list(ids), []
+    while len(out) < 8:
+        row = logits_of(config, values, ids)[-1]
+        first, second = np.sort(row)[:-3:-1]
+        if first - second < 1e-3 * np.abs(row).max():
+            break
+        out.append(int(row.argmax()))
+        ids.append(out[-1])
+    return out
 
 
 MODELS = {}
@@ -459,29 +437,20 @@ def logits_of(config, values, ids):
     return out
 
 
-def write_safetensors(path, tensors):
-    head, at, data = {}, 0, []
-    for key in sorted(tensors):
-        dtype, array = tensors[key]
-        raw = np.ascontiguousarray(array).tobytes()
-        head[key] = {"dtype": dtype, "shape": list(np.shape(array)), "data_offsets": [at, at + len(raw)]}
-        data.append(raw)
-        at += len(raw)
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
-
-
 def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("--out", type=Path, default=HERE / "quant")
     args.add_argument("--only")
     a = args.parse_args()
-    for name in VARIANTS:
+    import quant_mixed
+    for name in [*VARIANTS, *quant_mixed.MIXED]:
         if a.only and a.only != name:
             continue
         shutil.rmtree(a.out / name, ignore_errors=True)
         print(f"{name}: {make(name, a.out / name)}", flush=True)
+    if a.only in (None, "gpt_oss_mxfp4"):
+        shutil.rmtree(a.out / "gpt_oss_mxfp4", ignore_errors=True)
+        quant_mixed.make_gpt_oss(a.out / "gpt_oss_mxfp4")
 
 
 if __name__ == "__main__":

@@ -150,13 +150,14 @@ static void check_module(const GPtrArray *modules, const DavitCheckpoint *c, con
         return;
     }
     n = m->desc.n_rows * m->desc.n_cols;
-    values = g_new(float, n);
-    if (davit_module_decode(m, c, 0, 0, m->desc.n_rows, values, report)) {
-        print_records(report);
-        g_test_fail();
-        return;
-    }
-    is = g_strdup_printf("%08x", crc32_of((const uint8_t *)values, n * sizeof *values));
+    values = g_new(float, m->desc.n_experts * n);
+    for (uint64_t e = 0; e < m->desc.n_experts; e++)
+        if (davit_module_decode(m, c, e, 0, m->desc.n_rows, values + e * n, report)) {
+            print_records(report);
+            g_test_fail();
+            return;
+        }
+    is = g_strdup_printf("%08x", crc32_of((const uint8_t *)values, m->desc.n_experts * n * sizeof *values));
     if (strcmp(is, crc) != 0) {
         g_test_message("%s (%s): CRC %s, the reference has %s", name, m->desc.layout, is, crc);
         g_test_fail();

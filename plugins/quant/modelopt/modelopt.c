@@ -3,6 +3,8 @@
  * half) and 2r + 1 of column k, two's complement.
  *   w = q * weight_scale
  * Its other families are what ../fp8, ../nvfp4, ../mxfp4 and ../compressed_tensors read. */
+#include <math.h>
+
 #include <davit/help/quant.h>
 
 #define SCALES "f32/1|bf16/1|f16/1"
@@ -20,13 +22,26 @@ static int32_t modelopt_claim(void *self, const davit_quant_module *signature,
     return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
 }
 
-/* W4A8's second scale: whether weights are rounded to FP8 with it is nowhere written down. */
-static void refuse_w4a8(davit_q_check *c)
+/* W4A8's weight_scale_2: the scale of the FP8 copies that its kernels make of decoded weights. The
+ * codes are rounded by weight_scale alone (ModelOpt, export/quant_utils.py: to_quantized_weight),
+ * so that weights do not depend on it. */
+static void check_copies_scale(davit_q_check *c)
 {
-    if (davit_q_find(c, "weight_scale_2"))
-        davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, NULL,
-                     "weight and weight_scale", "weight_scale_2",
-                     "a factor of this ModelOpt format is not applied here");
+    const davit_tensor_info *t = davit_q_find(c, "weight_scale_2");
+    const uint8_t *bytes;
+    uint64_t n_bytes;
+    float value;
+
+    if (!t || !davit_q_need(c, "weight_scale_2", SCALES) || !davit_q_one_number(c, t))
+        return;
+    bytes = davit_q_peek(c, "weight_scale_2", &n_bytes);
+    if (!bytes)
+        return;
+    value = davit_q_scale(bytes, (uint32_t)davit_q_scale_type(t->dtype), 0);
+    if (!isfinite(value) || value <= 0)
+        davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_SCALE_VALUE, t->name,
+                     "a finite number above 0", isnan(value) ? "NaN" : "0 or less, or infinity",
+                     "a scale of FP8 copies cannot be this");
 }
 
 static int32_t modelopt_check(void *self, const davit_quant_module *module,
@@ -41,7 +56,7 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
     w = davit_q_need(&c, "weight", "u8/1");
     s = davit_q_need(&c, "weight_scale", SCALES);
     davit_q_activations(&c);
-    refuse_w4a8(&c);
+    check_copies_scale(&c);
     if (!w || !s || w->rank != 2 || s->rank != 2 || !davit_q_product(w, 0, 2) ||
         w->shape[0] > UINT64_MAX / 4)
         return w && s && !c.status ? DAVIT_QUANT_OTHER : davit_q_end(&c);

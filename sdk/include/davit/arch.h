@@ -60,7 +60,7 @@ typedef struct davit_config_row { /* all strings (static) */
  *   half(i)     i-th half of the rows; half(i,1) of axis 1 of a stacked tensor       row
  *   stack       gather '*' = expert index into [E,...]                               row
  *   perm(h)     undo the converter's rotary row order of h heads                     row
- *   T           swap the last two axes                                               value
+ *   T           swap the last two axes; not where quantised: rows are outputs there  value
  *   add1        x + 1;  neg_exp  -exp(x)                                             value
  * A slot whose only transform is perm and whose row flags hold DAVIT_SLOT_ROPE may stay in
  * stored order; slot_flags then says DAVIT_SLOT_INTERLEAVED and the forward uses INTER. */

@@ -1,0 +1,125 @@
+"""Checkpoints of make_quant.py whose modules differ: several groups of settings, quantised heads and
+embeddings, experts of one layer in two layouts. Each name has (pick, config): pick(module) is the
+layout of a module, None where it stays plain."""
+import json
+import re
+import zlib
+
+import make_quant as mq
+import numpy as np
+
+EMBEDDING, HEAD = "model.embed_tokens", "lm_head"
+
+
+def by(*rules):
+    """First of (pattern, layout) whose pattern is found in the name."""
+    def pick(module):
+        return next((layout for pattern, layout in rules if re.search(pattern, module)), None)
+    return pick
+
+
+def weights(bits, kind, strategy, group=None, **more):
+    w = {"num_bits": bits, "type": kind, "symmetric": True, "strategy": strategy, **more}
+    return {**w, "group_size": group} if group else w
+
+
+def groups(*members, ignore=()):
+    """compressed-tensors: (targets, format, weights) of each group."""
+    return {"quant_method": "compressed-tensors", "format": "mixed-precision", "version": "0.17.1",
+            "quantization_status": "compressed", "ignore": list(ignore),
+            "config_groups": {f"group_{i}": {"targets": t, "format": f, "weights": w}
+                              for i, (t, f, w) in enumerate(members)}}
+
+
+def layers(**algo):
+    """ModelOpt's list of modules; what it does not name is plain."""
+    c = mq.modelopt_config("MIXED_PRECISION")
+    c["quantization"]["quantized_layers"] = {
+        f"model.layers.0.{m.replace('__', '.')}": {"quant_algo": a, **({"group_size": g} if g else {})}
+        for m, (a, g) in algo.items()}
+    return c
+
+
+def with_second_scale(quantise):
+    """W4A8_AWQ: the scale of the kernel's FP8 copies, which the weights do not depend on."""
+    def make(rng, n, k):
+        parts, values = quantise(rng, n, k)
+        return {**parts, "weight_scale_2": ("F32", np.float32(0.0017).reshape(())),
+                "input_scale": ("F32", np.float32(0.02).reshape(()))}, values
+    return make
+
+
+W4 = mq.ct_pack(4)
+W8 = mq.ct_pack(8, group=-1)
+PACKED = "pack-quantized"
+DYNAMIC = {"-:.*\\.o_proj": {}, "+:.*\\.mlp\\..*": {"bits": 8, "group_size": 16}}
+
+MIXED = {
+    "mixed_ct": (by(("o_proj", None), ("self_attn", mq.int8()), ("down_proj", mq.nvfp4(True)), ("mlp", W4)),
+                 groups((["re:.*self_attn.*"], "int-quantized", weights(8, "int", "channel")),
+                        (["re:.*mlp.*(gate|up)_proj"], PACKED, weights(4, "int", "group", 32)),
+                        (["model.layers.0.mlp.down_proj"], "nvfp4-pack-quantized",
+                         weights(4, "float", "tensor_group", 16)),
+                        ignore=[HEAD, "model.layers.0.self_attn.o_proj"])),
+    "mixed_modelopt": (by(("q_proj", mq.fp8(name="weight_scale", shape=lambda *s: (), act=True)),
+                          ("[kv]_proj", mq.nvfp4(False)), ("o_proj", mq.modelopt_int4()),
+                          ("gate_proj|up_proj", mq.int8(dtype="F32", shape=lambda n: (n,)))),
+                       layers(self_attn__q_proj=("FP8", 0), self_attn__k_proj=("NVFP4", 16),
+                              self_attn__v_proj=("NVFP4", 16), self_attn__o_proj=("W4A16_AWQ", 32),
+                              mlp__gate_proj=("W8A16", 0), mlp__up_proj=("W8A16", 0))),
+    "mixed_gptq": (by(("o_proj", None), ("mlp", mq.gptq(8, 16)), ("self_attn", mq.gptq(4))),
+                   {**mq.gptq_config(4), "dynamic": DYNAMIC}),
+    "fp8_dense_parts": (by(("o_proj|down_proj", None), ("layers", mq.fp8(32, 32))),
+                        mq.fp8_config([32, 32])),
+    "ct_head": (by((HEAD, W8), (EMBEDDING, W8), ("layers", W4)),
+                groups((["Linear"], PACKED, weights(4, "int", "group", 32)),
+                       ([HEAD, "Embedding"], PACKED, weights(8, "int", "channel")))),
+    "ct_tied": (by((EMBEDDING, W8), ("layers", W4)),
+                groups((["Linear"], PACKED, weights(4, "int", "group", 32)),
+                       (["Embedding"], PACKED, weights(8, "int", "channel")), ignore=[HEAD])),
+    "gptq_head": (by((HEAD, mq.gptq(4)), ("layers", mq.gptq(4))), {**mq.gptq_config(4), "lm_head": True}),
+    "modelopt_w4a8": (by(("layers", with_second_scale(mq.modelopt_int4()))),
+                      mq.modelopt_config("W4A8_AWQ", 32)),
+    "moe_mixed_experts": (by(("experts\\.[01]", W4), ("experts\\.[23]", W8)),
+                          groups((["re:.*experts\\.[01]\\..*"], PACKED, weights(4, "int", "group", 32)),
+                                 (["re:.*experts\\.[23]\\..*"], PACKED, weights(8, "int", "channel")),
+                                 ignore=[HEAD, "re:.*self_attn.*", "re:.*mlp.gate$"])),
+}
+
+
+def make_gpt_oss(out, experts=4, h=64, i=32):
+    """gpt-oss as it is published: experts [E, outputs, inputs / 32, 16] beside plain attention. Its
+    forward is not built, so that there are no logits."""
+    rng = np.random.Generator(np.random.PCG64(zlib.crc32(b"gpt_oss_mxfp4")))
+    p, stored, crcs = "model.layers.0.", {}, {}
+
+    def plain(name, *shape):
+        stored[name] = ("BF16", mq.dense(rng, shape)[0])
+    for name, n in (("q", 64), ("k", 32), ("v", 32), ("o", h)):
+        plain(f"{p}self_attn.{name}_proj.weight", n, 64 if name == "o" else h)
+        plain(f"{p}self_attn.{name}_proj.bias", n)
+    plain(p + "self_attn.sinks", 4)
+    plain(p + "mlp.router.weight", experts, h)
+    plain(p + "mlp.router.bias", experts)
+    for name in (p + "input_layernorm", p + "post_attention_layernorm", "model.norm"):
+        plain(name + ".weight", h)
+    plain("model.embed_tokens.weight", 128, h)
+    plain("lm_head.weight", 128, h)
+    for name, n, k in (("gate_up_proj", 2 * i, h), ("down_proj", h, i)):
+        codes = rng.integers(0, 16, (experts, n, k), dtype=np.uint8)
+        scales = rng.integers(119, 124, (experts, n, k // 32), dtype=np.uint8)
+        values = mq.E2M1[codes] * np.repeat(mq.e8m0(scales), 32, -1)
+        m = f"{p}mlp.experts.{name}"
+        blocks = codes[..., 0::2] | codes[..., 1::2] << 4
+        stored[m + "_blocks"] = ("U8", blocks.reshape(experts, n, k // 32, 16))
+        stored[m + "_scales"] = ("U8", scales)
+        plain(m + "_bias", experts, n)
+        crcs[m] = f"{zlib.crc32(np.ascontiguousarray(values, np.float32).tobytes()):08x}"
+    out.mkdir(parents=True)
+    mq.write_safetensors(out / "model.safetensors", stored)
+    config = json.loads((mq.HERE / "models/gpt_oss/config.json").read_text())
+    config |= {"num_hidden_layers": 1, "layer_types": ["sliding_attention"],
+               "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
+                   "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}
+    (out / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    (out / "golden.json").write_text(json.dumps({"dump": crcs, "prompts": []}, indent=1) + "\n")
