@@ -15,6 +15,8 @@ DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
 
     encoder->tokenizer = tokenizer;
     encoder->words = davit_words_new();
+    encoder->ends = g_new(uint64_t, DAVIT_SCAN_CAP);
+    encoder->ends_cap = DAVIT_SCAN_CAP;
     encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};
     encoder->marked = g_string_new(NULL);
     encoder->front = g_string_new(NULL);
@@ -26,6 +28,7 @@ void davit_encoder_free(DavitEncoder *encoder)
     if (!encoder)
         return;
     g_free(encoder->words);
+    g_free(encoder->ends);
     davit_bpe_scratch_clear(&encoder->bpe);
     davit_unigram_scratch_clear(&encoder->unigram);
     g_string_free(encoder->normal.a, TRUE);

@@ -9,8 +9,12 @@
 #include "tokenizer/spans.h"
 #include "tokenizer/tokenizer_private.h"
 
-/* Ends asked from a scanner in one call. */
-#define DAVIT_SCAN_CAP 512
+/* Ends asked from a scanner in one call; twice as many after every DAVIT_SCAN_CALLS calls over a
+ * text. A call may look at all that is left (digits counted from their right end), so their number
+ * must not grow with the text. */
+#define DAVIT_SCAN_CAP     512u
+#define DAVIT_SCAN_CALLS   4u
+#define DAVIT_SCAN_MAX_CAP (1u << 20)
 
 struct DavitEncoder {
     const DavitTokenizer *tokenizer; /* (borrowed) */
@@ -21,7 +25,8 @@ struct DavitEncoder {
     DavitNormalScratch normal;
     GString *marked; /* after Metaspace or a prefix space */
     GString *front;  /* the text with SentencePiece's space in front */
-    uint64_t ends[DAVIT_SCAN_CAP];
+    uint64_t *ends; /* owned, ends_cap */
+    size_t ends_cap;
 };
 
 /* Returns: (owned, g_free) an empty word cache. */

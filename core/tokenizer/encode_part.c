@@ -62,6 +62,21 @@ static int32_t give_piece(DavitEncodeJob *job, const char *piece, size_t len, bo
     return davit_encode_piece(job, piece, len);
 }
 
+/* Room for @cap ends, or for as many as memory has. */
+static size_t grow_ends(DavitEncoder *encoder, size_t cap)
+{
+    uint64_t *ends;
+
+    if (cap <= encoder->ends_cap)
+        return cap;
+    ends = g_try_renew(uint64_t, encoder->ends, cap);
+    if (!ends)
+        return encoder->ends_cap;
+    encoder->ends = ends;
+    encoder->ends_cap = cap;
+    return cap;
+}
+
 /* Cut with the plugin's scanner. An end that does not move forward is the plugin's
  * mistake; it is taken as the end of the text, so the loop ends whatever it says.
  * @first: @text starts the whole input. */
@@ -69,15 +84,18 @@ static int32_t scan_text(DavitEncodeJob *job, const char *text, size_t len, bool
 {
     DavitEncoder *encoder = job->encoder;
     const davit_tok_shape *shape = &encoder->tokenizer->pretok.shape;
-    uint64_t from = 0;
+    uint64_t from = 0, calls = 0;
+    size_t cap = DAVIT_SCAN_CAP;
     int32_t status = DAVIT_OK;
 
     if (!shape->scan)
         return give_piece(job, text, len, first);
     while (from < len && status == DAVIT_OK) {
-        const uint64_t n = shape->scan(text, len, from, encoder->ends, DAVIT_SCAN_CAP);
+        if (calls++ > 0 && calls % DAVIT_SCAN_CALLS == 1)
+            cap = grow_ends(encoder, MIN(2 * cap, DAVIT_SCAN_MAX_CAP));
+        const uint64_t n = shape->scan(text, len, from, encoder->ends, cap);
 
-        for (uint64_t i = 0; i < MIN(n, DAVIT_SCAN_CAP) && status == DAVIT_OK; i++) {
+        for (uint64_t i = 0; i < MIN(n, cap) && status == DAVIT_OK; i++) {
             const uint64_t end = encoder->ends[i] & ~DAVIT_TOK_DROP;
 
             if (end <= from || end > len)
