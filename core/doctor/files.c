@@ -128,22 +128,34 @@ static void check_weights_there(DavitDoctor *d)
                                      .hint = "download the model's weights, too"});
 }
 
-/* A GGUF is one whatever it is called; other programs go by the name. */
+/* A file is what its content says; other programs go by the name. */
 static void check_extension(DavitDoctor *d)
 {
+    static const struct {
+        const char *id, *extension, *other, *found; /* other NULL = any other */
+    } rows[] = {{"D03", "gguf", NULL, "a GGUF by its content"},
+                {"D01", "safetensors", ".gguf", "safetensors by its content"}};
     const DavitCheckpoint *c = d->patient.checkpoint;
     const char *name = c ? davit_checkpoint_file(c, 0).name : NULL;
 
-    if (name && davit_takes_extension(d->patient.registry, davit_checkpoint_format(c), "gguf") &&
-        !g_str_has_suffix(name, ".gguf"))
-        davit_doctor_say(d, "D03",
+    for (size_t i = 0; name && i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *end = g_strconcat(".", rows[i].extension, NULL);
+
+        if (!davit_takes_extension(d->patient.registry, davit_checkpoint_format(c),
+                                   rows[i].extension) ||
+            g_str_has_suffix(name, end) ||
+            (rows[i].other && !g_str_has_suffix(name, rows[i].other)))
+            continue;
+        davit_doctor_say(d, rows[i].id,
                          &(DavitFinding){.severity = DAVIT_NOTE,
                                          .subject = name,
-                                         .expected = "a name that ends in .gguf",
-                                         .found = "a GGUF by its content",
+                                         .expected = davit_doctor_text(d, "a name that ends in %s",
+                                                                       end),
+                                         .found = rows[i].found,
                                          .message = "other programs go by the name and "
                                                     "will not read it",
                                          .hint = "rename the file"});
+    }
 }
 
 /* A shard that is asked for may be there under a slightly other name. */

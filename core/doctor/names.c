@@ -173,6 +173,45 @@ static void check_other_fit(DavitDoctor *d)
                                      .hint = "take config.json from where the weights came from"});
 }
 
+/* The architecture whose keys a GGUF has: "llama" of "llama.block_count". (owned) NULL if there is
+ * none. */
+static char *family_of_keys(const DavitCheckpoint *c)
+{
+    static const char end[] = ".block_count";
+    const size_t n = sizeof end - 1;
+
+    for (size_t i = 0; i < davit_checkpoint_n_keys(c); i++) {
+        const davit_span key = davit_checkpoint_key(c, i)->key;
+        const char *dot = key.len > n ? memchr(key.ptr, '.', key.len) : NULL;
+
+        /* "clip.vision.block_count" is a part's, and no architecture's */
+        if (dot && (size_t)(dot - key.ptr) == key.len - n && memcmp(dot, end, n) == 0)
+            return g_strndup(key.ptr, key.len - n);
+    }
+    return NULL;
+}
+
+/* The settings of a GGUF lie under the architecture's name: under another's they are not found, and
+ * defaults stand for them. */
+static void check_keys(DavitDoctor *d)
+{
+    const char *arch = davit_settings_gguf_arch(d->patient.settings);
+    g_autofree char *family =
+        arch && d->patient.checkpoint ? family_of_keys(d->patient.checkpoint) : NULL;
+
+    if (!family || strcmp(family, arch) == 0)
+        return;
+    davit_doctor_say(d, "D06",
+                     &(DavitFinding){.status = DAVIT_E_MISMATCH,
+                                     .subject = "general.architecture",
+                                     .expected = family,
+                                     .found = arch,
+                                     .message = "the file's settings are those of another "
+                                                "architecture",
+                                     .hint = "convert the model again; a file whose name alone was "
+                                             "changed runs as what its keys say"});
+}
+
 static void check_architecture(DavitDoctor *d)
 {
     const json_t *map = json_object_get(d->patient.config, "auto_map");
@@ -193,6 +232,7 @@ static void check_architecture(DavitDoctor *d)
     }
     suggest_name(d);
     check_family(d);
+    check_keys(d);
     check_other_fit(d);
     if (d->patient.plan)
         davit_doctor_fact(d, "D06", "%s, taken by %s", first_name(d->patient.settings),

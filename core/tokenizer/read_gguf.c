@@ -10,6 +10,7 @@
 #include "tokenizer/tokenizer_private.h"
 
 /* tokenizer.ggml.token_type */
+#define TYPE_NORMAL  1
 #define TYPE_UNKNOWN 2
 #define TYPE_CONTROL 3
 #define TYPE_USER    4
@@ -160,6 +161,28 @@ static int32_t check_counts(const DavitTokParts *parts, const DavitGgufVocab *v,
 }
 
 /* ---- merges ---- */
+
+/* Without merges a text would be cut into single letters, silently. Only a vocabulary of single
+ * letters needs none. */
+static int32_t check_merges(const DavitTokParts *parts, const DavitGgufVocab *v,
+                            DavitReport *report)
+{
+    uint64_t off = 0;
+    davit_span text;
+
+    for (uint64_t id = 0; v->merges.count == 0 && id < v->tokens.count; id++) {
+        const uint32_t type = v->types ? read_u32(v->types + 4 * id) : 1;
+
+        if (!davit_gguf_next(&v->tokens, &off, &text))
+            break; /* read_tokens has said it */
+        if (type == TYPE_NORMAL && g_utf8_strlen(text.ptr, (gssize)text.len) > 1)
+            return invalid(parts, report, "tokenizer.ggml.merges",
+                           "the pairs that tokens are made of", "none",
+                           "the vocabulary has tokens of several letters and no merges, so that "
+                           "no text would ever give one");
+    }
+    return DAVIT_OK;
+}
 
 static int32_t read_merges(DavitTokParts *parts, const DavitGgufVocab *v,
                            DavitReport *report)
@@ -325,6 +348,8 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
         status = davit_tok_gguf_post(parts, v, report);
     if (status == DAVIT_OK)
         status = read_tokens(parts, v, pieces, report);
+    if (status == DAVIT_OK && !pieces && parts->model == DAVIT_MODEL_BPE)
+        status = check_merges(parts, v, report);
     if (status == DAVIT_OK)
         status = v->merges.count > 0 || !pieces ? read_merges(parts, v, report)
                                                 : derive_merges(parts, v, report);

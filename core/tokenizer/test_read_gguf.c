@@ -63,6 +63,12 @@ static void gguf_takes_facts_from_plugin(void)
     g_assert_cmpint(davit_tokenizer_special(tokenizer, DAVIT_SPECIAL_BOS), ==, 0);
     g_assert_cmpint(davit_tokenizer_special(tokenizer, DAVIT_SPECIAL_EOS), ==, -1);
 
+    vocab.merges = (DavitGgufStrings){0}; /* the key is absent, or its list empty */
+    g_assert_null(
+        davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
+    g_assert_cmpstr(davit_test_find(report, DAVIT_R_TOKENIZER_INVALID)->subject, ==,
+                    "x.gguf: tokenizer.ggml.merges");
+
     vocab.pre = span("nosuch");
     g_assert_null(
         davit_tokenizer_from_gguf(&vocab, "x.gguf", davit_test_registry(), report));
