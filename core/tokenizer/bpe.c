@@ -113,12 +113,12 @@ static void fill_bytes(DavitBpe *bpe)
 
 static bool fill_bmp(DavitBpe *bpe)
 {
+    if (bpe->byte_level)
+        return davit_bpe_fill_chars(bpe);
     bpe->bmp = g_try_new(int32_t, 65536);
     if (!bpe->bmp)
         return false;
     memset(bpe->bmp, 0xff, 65536 * sizeof *bpe->bmp);
-    if (bpe->byte_level)
-        return davit_bpe_fill_chars(bpe);
     for (size_t id = 0; id < davit_vocab_n_ids(bpe->vocab); id++) {
         size_t len;
         uint32_t n, cp;

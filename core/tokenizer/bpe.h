@@ -45,7 +45,7 @@ typedef struct DavitBpe {
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
     /* 65536: id of the token of one character, -1 = none; byte_level: of those only that merging
-     * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions */
+     * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions; NULL = none */
     int32_t *bmp;
     /* byte_level: 2^DAVIT_JOIN_BITS bits; 0 = no token has these two characters, of U+2E80 and
      * above, beside each other. NULL = not known */
@@ -76,8 +76,8 @@ const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t 
 /* After flags and merges: fill bytes, bmp, keep and cuts. False when memory is gone. */
 bool davit_bpe_finish(DavitBpe *bpe);
 
-/* The part of davit_bpe_finish that fills bmp, all -1 before, and joins of a byte_level table.
- * False when memory is gone. */
+/* The part of davit_bpe_finish that makes bmp and joins of a byte_level table. False when memory is
+ * gone. */
 bool davit_bpe_fill_chars(DavitBpe *bpe);
 
 #define DAVIT_JOIN_BITS 19

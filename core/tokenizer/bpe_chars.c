@@ -28,14 +28,20 @@
 #define HEAD   4u /* the first bytes of a character, and no more */
 #define TAIL   8u /* continuation bytes only */
 
-/* Least ranks of the merges over an edge, by id of the half that is a HEAD or a TAIL;
- * UINT32_MAX = none. */
+/* Of the merges over an edge, by id of the half that is a HEAD or a TAIL: the highest
+ * priority, UINT32_MAX - rank; 0 = none. All are zero at first, so that pages of ids that
+ * are holes are never made. */
 typedef struct Edges {
     DavitBpe *bpe;
     uint8_t *kinds;  /* by id */
     uint32_t *any;   /* of all */
     uint32_t *usual; /* of those that the conditions leave */
 } Edges;
+
+static uint32_t priority(uint32_t rank)
+{
+    return UINT32_MAX - rank;
+}
 
 #define MAX_BYTES 3 /* of a character below U+10000 */
 
@@ -84,9 +90,9 @@ static uint32_t kind_of(const char *text, size_t len)
 static bool comes_first(const Edges *e, uint32_t rank, uint32_t id, int32_t need,
                         int32_t *out_needs)
 {
-    if (rank >= e->any[id])
+    if (priority(rank) <= e->any[id])
         *out_needs |= need;
-    return rank < e->usual[id];
+    return priority(rank) > e->usual[id];
 }
 
 /* Merge the @n bytes of a character alone. Returns: its token and conditions, -1 if it
@@ -124,28 +130,38 @@ static int32_t merge_char(const Edges *e, const uint8_t *bytes, uint32_t n)
     return (int32_t)ids[0] | needs;
 }
 
-/* If token @text is one character of two or three bytes, put what merging gives into bmp.
- */
-static void fill_char(const Edges *e, const char *text, size_t len)
+/* If token @text is one character of two or three bytes, put what merging gives into bmp. False
+ * when memory is gone. */
+static bool fill_char(const Edges *e, const char *text, size_t len)
 {
     uint8_t bytes[MAX_BYTES];
     uint32_t n = 0, size, cp;
+    int32_t id;
 
     for (size_t off = 0; off < len; off += size) {
         const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
 
         if (byte < 0 || n == MAX_BYTES)
-            return;
+            return true;
         bytes[n++] = (uint8_t)byte;
     }
     cp = davit_ucd_decode((const char *)bytes, n, 0, &size);
-    if (n > 1 && size == n)
-        e->bpe->bmp[cp] = merge_char(e, bytes, n);
+    id = n > 1 && size == n ? merge_char(e, bytes, n) : -1;
+    if (id < 0)
+        return true;
+    if (!e->bpe->bmp) {
+        e->bpe->bmp = g_try_new(int32_t, 65536);
+        if (!e->bpe->bmp)
+            return false;
+        memset(e->bpe->bmp, 0xff, 65536 * sizeof *e->bpe->bmp);
+    }
+    e->bpe->bmp[cp] = id;
+    return true;
 }
 
-static void note_least(uint32_t *least, uint32_t rank)
+static void note_merge(uint32_t *highest, uint32_t rank)
 {
-    *least = MIN(*least, rank);
+    *highest = MAX(*highest, priority(rank));
 }
 
 /* First byte of token @id, or with @last its last. */
@@ -169,14 +185,14 @@ static void note_edges(const Edges *e)
         if (slot->pair == 0)
             continue;
         if ((e->kinds[left] & TAIL) && (e->kinds[right] & BEGINS)) {
-            note_least(&e->any[left], slot->rank);
+            note_merge(&e->any[left], slot->rank);
             if (davit_bpe_usual_behind(byte_of(e, right, false)))
-                note_least(&e->usual[left], slot->rank);
+                note_merge(&e->usual[left], slot->rank);
         }
         if ((e->kinds[right] & HEAD) && (e->kinds[left] & ENDS)) {
-            note_least(&e->any[right], slot->rank);
+            note_merge(&e->any[right], slot->rank);
             if (davit_bpe_usual_before(byte_of(e, left, true)))
-                note_least(&e->usual[right], slot->rank);
+                note_merge(&e->usual[right], slot->rank);
         }
     }
 }
@@ -262,17 +278,17 @@ bool davit_bpe_fill_chars(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
     g_autofree uint8_t *kinds = g_try_malloc0(n_ids + 1);
-    g_autofree uint32_t *least = g_try_new(uint32_t, 2 * (n_ids + 1));
-    const Edges edges = {bpe, kinds, least, least ? least + n_ids + 1 : NULL};
+    g_autofree uint32_t *highest = g_try_new0(uint32_t, 2 * (n_ids + 1));
+    const Edges edges = {bpe, kinds, highest, highest ? highest + n_ids + 1 : NULL};
 
-    if (!kinds || !least)
+    if (!kinds || !highest)
         return false;
-    memset(least, 0xff, 2 * (n_ids + 1) * sizeof *least);
     for (size_t id = 0; id < n_ids; id++) {
         size_t len;
         const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
 
-        kinds[id] = text && len > 0 ? (uint8_t)kind_of(text, len) : 0;
+        if (text && len > 0)
+            kinds[id] = (uint8_t)kind_of(text, len);
     }
     note_edges(&edges);
     for (size_t id = 0; id < n_ids; id++) {
@@ -280,8 +296,9 @@ bool davit_bpe_fill_chars(DavitBpe *bpe)
         const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
 
         /* a letter has two bytes at most */
-        if (kinds[id] == (BEGINS | ENDS) && len <= 2 * MAX_BYTES)
-            fill_char(&edges, text, len);
+        if (kinds[id] == (BEGINS | ENDS) && len <= 2 * MAX_BYTES &&
+            !fill_char(&edges, text, len))
+            return false;
     }
-    return fill_joins(bpe);
+    return !bpe->bmp || fill_joins(bpe);
 }

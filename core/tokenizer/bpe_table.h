@@ -82,7 +82,7 @@ static inline int32_t davit_bpe_char(const DavitBpe *bpe, const char *text, size
     int32_t id;
 
     *out_len = 1;
-    if (*p < 0xc2 || *p >= 0xf0)
+    if (*p < 0xc2 || *p >= 0xf0 || !bpe->bmp)
         return -1;
     cp = davit_ucd_decode(text, n, off, &len);
     id = len > 1 ? bpe->bmp[cp] : -1;

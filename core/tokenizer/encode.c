@@ -14,7 +14,6 @@ DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
     DavitEncoder *encoder = g_new0(DavitEncoder, 1);
 
     encoder->tokenizer = tokenizer;
-    encoder->words = davit_words_new();
     encoder->ends = g_new(uint64_t, DAVIT_SCAN_CAP);
     encoder->ends_cap = DAVIT_SCAN_CAP;
     encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};

@@ -18,7 +18,8 @@
 
 struct DavitEncoder {
     const DavitTokenizer *tokenizer; /* (borrowed) */
-    struct DavitWord *words;         /* the cache, davit_words_new */
+    struct DavitWord *words;         /* the cache, owned; NULL before CACHE_AFTER words */
+    size_t n_words;                  /* so far without it */
     DavitBpeScratch bpe;
     DavitUnigramScratch unigram;
     uint64_t steps; /* of WordPiece */
@@ -28,9 +29,6 @@ struct DavitEncoder {
     uint64_t *ends; /* owned, ends_cap */
     size_t ends_cap;
 };
-
-/* Returns: (owned, g_free) an empty word cache. */
-struct DavitWord *davit_words_new(void);
 
 /* A stretch that one thread encodes. */
 typedef struct DavitStretch {

@@ -9,6 +9,8 @@
 #define CACHE_BITS 16
 #define CACHE_TEXT 15
 #define CACHE_IDS  3
+/* Two megabytes of it are made behind this many words: most texts are shorter. */
+#define CACHE_AFTER 256
 
 typedef struct DavitWord {
     uint64_t key[2]; /* the bytes, and their count in the last byte; 0 = empty */
@@ -16,7 +18,7 @@ typedef struct DavitWord {
     uint32_t n;
 } DavitWord;
 
-struct DavitWord *davit_words_new(void)
+static struct DavitWord *new_words(void)
 {
     return g_new0(DavitWord, (size_t)1 << CACHE_BITS);
 }
@@ -89,7 +91,9 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len, b
     size_t before = out->n;
     int32_t status;
 
-    if (len > CACHE_TEXT ||
+    if (!encoder->words && ++encoder->n_words >= CACHE_AFTER)
+        encoder->words = new_words();
+    if (len > CACHE_TEXT || !encoder->words ||
         (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
         return run_model(job, piece, len, whole);
     word = find_word(encoder, piece, len, whole, key);

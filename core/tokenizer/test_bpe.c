@@ -320,9 +320,9 @@ static void characters_and_cuts_change_no_id(void)
             bpe->byte_level = true;
             g_assert_true(davit_bpe_finish(bpe));
         }
-        memset(plain.bpe.bmp, 0xff, 65536 * sizeof(int32_t));
+        g_clear_pointer(&plain.bpe.bmp, g_free);
         for (size_t i = 0; i < G_N_ELEMENTS(some_chars); i++) {
-            if (some_chars[i] >= 0x80 && some_chars[i] < 65536) {
+            if (f.bpe.bmp && some_chars[i] >= 0x80 && some_chars[i] < 65536) {
                 n_whole += f.bpe.bmp[some_chars[i]] >= 0;
                 n_other += f.bpe.bmp[some_chars[i]] < 0;
             }
