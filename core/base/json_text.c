@@ -28,17 +28,21 @@ static uint64_t special_bytes(uint64_t w)
     return (stop_bytes(w) | w) & HIGHS;
 }
 
-/* First special byte at or after @p, or @end. */
-static const char *skip_plain(const char *p, const char *end)
+const char *davit_json_plain_end(const char *p, const char *end)
 {
+    const bool long_enough = end - p >= 8;
     uint64_t w;
 
-    while (end - p >= 8) {
+    for (; end - p >= 8; p += 8) {
         memcpy(&w, p, 8);
         w = special_bytes(GUINT64_FROM_LE(w));
         if (w)
             return p + __builtin_ctzll(w) / 8;
-        p += 8;
+    }
+    if (long_enough) { /* the last eight bytes at once, some of them again */
+        memcpy(&w, end - 8, 8);
+        if (!special_bytes(w))
+            return end;
     }
     while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\' &&
            (unsigned char)*p < 0x80)
@@ -97,7 +101,7 @@ const char *davit_json_scan_string(const char *p, const char *end, const char **
 
     *out_escapes = false;
     for (;;) {
-        p = skip_plain(p, end);
+        p = davit_json_plain_end(p, end);
         if (p == end) {
             why = "the string does not end";
             break;

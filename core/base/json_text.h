@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Strings and numbers of JSON text: the two tokens whose bytes need decoding. Private to
- * the reader (json.c). */
+ * the reader (json.c) and the writer (json_write.c). */
 #ifndef DAVIT_BASE_JSON_TEXT_H
 #define DAVIT_BASE_JSON_TEXT_H
 
@@ -18,6 +18,9 @@ const char *davit_json_scan_string(const char *p, const char *end, const char **
 
 /* First byte at or after @p that is '"', '\\' or below 0x20, or @end. */
 const char *davit_json_find_special(const char *p, const char *end);
+/* First byte from @p on that a string cannot hold as it is or that is not ASCII: quote,
+ * backslash, control, 0x80 and above; else @end. */
+const char *davit_json_plain_end(const char *p, const char *end);
 
 /* Appends the text of a scanned string to @to. @python: lone surrogates become U+FFFD,
  * else they are an error. Returns: NULL, or why not (static) with *out_at where. */

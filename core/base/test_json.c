@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/json_runs.h"
+#include "base/test_json_write.h"
 
 /* All events of @text as one line: {k:"v" becomes "{ K(k) S(v)". Ends with the error's
  * code and byte. (owned) */
@@ -457,5 +458,6 @@ int main(int argc, char **argv)
     g_test_add_func("/json/errors_are_sticky", errors_are_sticky);
     g_test_add_func("/json/runs_give_what_events_give", runs_give_what_events_give);
     g_test_add_func("/json/run_stops_before_an_offset", run_stops_before_an_offset);
+    test_json_write_add();
     return g_test_run();
 }

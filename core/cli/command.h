@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "base/json_write.h"
 #include "base/report.h"
 #include "plugin/registry.h"
 
@@ -67,6 +68,8 @@ struct DavitCall {
     GHashTable *values;  /* flag name -> GPtrArray of char* (owned) */
     json_t *doc;         /* with --json: fields of the document; schema, ok and records are
                           * added by main.c */
+    const char *part;    /* (static) field of doc whose value is text already; NULL = none */
+    GString *part_text;  /* (owned) */
 };
 
 /* All commands, in help's order; the last has name NULL. */
@@ -114,6 +117,9 @@ DavitRegistry *davit_call_registry(DavitCall *call);
 /* USAGE record + exit code in one. */
 int davit_call_usage(DavitCall *call, const char *subject, const char *message,
                      const char *hint);
+/* With --json: the value of field @key is written as text, now, because it is large. One field
+ * a document. Returns: (owned, davit_json_writer_finish) where it goes. */
+DavitJsonWriter *davit_call_begin_part(DavitCall *call, const char *key);
 /* Exit code of what the report holds. */
 int davit_call_exit(const DavitCall *call);
 /* Print @text to stdout; false when stdout is closed. */

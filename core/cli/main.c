@@ -138,9 +138,40 @@ bool davit_out(const char *text, size_t n)
     return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
 }
 
-static int write_text(const char *buffer, size_t size, void *data)
+#define INDENT 1 /* blanks for a level of a document */
+
+DavitJsonWriter *davit_call_begin_part(DavitCall *call, const char *key)
 {
-    return fwrite(buffer, 1, size, data) == size ? 0 : -1;
+    g_assert(!call->part);
+    call->part = key;
+    call->part_text = g_string_new(NULL);
+    if (!json_object_get(call->doc, key))
+        json_object_set_new(call->doc, key, json_null()); /* its place */
+    return davit_json_writer_text(call->part_text, INDENT, 1);
+}
+
+static void write_fields(const DavitCall *call, DavitJsonWriter *w)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(call->doc, key, value)
+    {
+        if (call->part && strcmp(key, call->part) == 0)
+            davit_json_put_written(w, key, call->part_text);
+        else
+            davit_json_put_tree(w, key, value);
+    }
+}
+
+static void write_records(const DavitCall *call, DavitJsonWriter *w)
+{
+    davit_json_begin(w, "records", false);
+    for (size_t i = 0; i < davit_report_count(call->report); i++) {
+        json_t *record = davit_record_json(davit_report_get(call->report, i));
+        davit_json_put_tree(w, NULL, record);
+        json_decref(record);
+    }
+    davit_json_end(w);
 }
 
 /* The one document of --json: schema, ok, the command's fields, records. */
@@ -149,20 +180,19 @@ static bool print_document(const DavitCall *call, int code)
     const char *name = call->command ? call->command->name : "davit";
     g_autofree char *schema = g_strdup_printf("davit-%s/1", name);
     g_strdelimit(schema, " ", '-');
-    json_t *doc = json_object();
-    json_object_set_new(doc, "schema", json_string(schema));
-    json_object_set_new(doc, "ok", json_boolean(code == 0));
-    json_object_update(doc, call->doc);
-    json_t *records = json_array();
-    for (size_t i = 0; i < davit_report_count(call->report); i++)
-        json_array_append_new(records, davit_record_json(davit_report_get(call->report, i)));
-    json_object_set_new(doc, "records", records);
     /* after a stream of one event a line the document is one line, too */
     const bool lines = call->command && g_hash_table_contains(call->values, "stream");
-    const int failed =
-        json_dump_callback(doc, write_text, stdout, lines ? JSON_COMPACT : JSON_INDENT(1));
-    json_decref(doc);
-    return !failed && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+    g_autoptr(GString) text = g_string_new(NULL);
+    DavitJsonWriter *w = davit_json_writer_text(text, lines ? 0 : INDENT, 0);
+    davit_json_begin(w, NULL, true);
+    davit_json_put_text(w, "schema", schema);
+    davit_json_put_bool(w, "ok", code == 0);
+    write_fields(call, w);
+    write_records(call, w);
+    davit_json_end(w);
+    davit_json_writer_finish(w);
+    g_string_append_c(text, '\n');
+    return davit_out(text->str, text->len);
 }
 
 /* ---- dispatch ---- */

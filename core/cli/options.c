@@ -311,6 +311,8 @@ void davit_call_clear(DavitCall *call)
     if (call->values)
         g_hash_table_unref(call->values);
     json_decref(call->doc);
+    if (call->part_text)
+        g_string_free(call->part_text, TRUE);
     davit_report_free(call->report);
     *call = (DavitCall){0};
 }

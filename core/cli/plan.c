@@ -14,6 +14,7 @@
 #include "exec/budget.h"
 #include "plan/document.h"
 #include "plan/place.h"
+#include "plan/slot_document.h"
 
 #define MAX_RANKS 1024u
 
@@ -98,8 +99,9 @@ static void fill_options(const DavitCall *call, const char **ignore, const GArra
         .keep_refused = true};
 }
 
-/* False when there is nothing to print. */
-static bool make_plan(DavitCall *call, const char *model, Planned *p)
+/* False when there is nothing to print. @for_people: slots in the document, to be shown or
+ * compared; else they are written by write_slots. */
+static bool make_plan(DavitCall *call, const char *model, bool for_people, Planned *p)
 {
     g_autofree const char **ignore = davit_call_list(call, "ignore");
     g_autoptr(GArray) budgets = davit_call_memories(call);
@@ -121,7 +123,7 @@ static bool make_plan(DavitCall *call, const char *model, Planned *p)
     p->plan = davit_plan_make(p->registry, p->checkpoint, p->settings, &options, call->report);
     if (!p->plan)
         return false;
-    p->document = davit_plan_document(p->plan, call->report);
+    p->document = davit_plan_document(p->plan, call->report, for_people);
     json_object_set_new(p->document, "model", davit_json_text(model));
     return true;
 }
@@ -142,7 +144,7 @@ static int diff(DavitCall *call, const Planned *p, const char *other)
 {
     g_auto(Planned) o = {0};
     o.document = saved_plan(other);
-    if (!o.document && !make_plan(call, other, &o))
+    if (!o.document && !make_plan(call, other, true, &o))
         return davit_call_exit(call);
     json_t *changes = davit_plan_diff(p->document, o.document);
     if (call->json)
@@ -151,6 +153,15 @@ static int diff(DavitCall *call, const Planned *p, const char *other)
         davit_plan_diff_print(changes);
     json_decref(changes);
     return davit_call_exit(call);
+}
+
+/* All fields, and the slots as text: a checkpoint has tens of thousands of tensors. */
+static void fill_document(DavitCall *call, const Planned *p)
+{
+    json_object_update(call->doc, p->document);
+    DavitJsonWriter *w = davit_call_begin_part(call, "slots");
+    davit_plan_write_slots(p->plan, true, w, NULL);
+    davit_json_writer_finish(w);
 }
 
 static int run(DavitCall *call)
@@ -165,10 +176,10 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--tp", "the number of ranks is not 1 to 1024", NULL);
     if (rank >= tp)
         return davit_call_usage(call, "--rank", "the rank is not below --tp", NULL);
-    if (!make_plan(call, call->args[0], &p))
+    if (!make_plan(call, call->args[0], !call->json || other, &p))
         return davit_call_exit(call);
     if (call->json)
-        json_object_update(call->doc, p.document);
+        fill_document(call, &p);
     else if (!other)
         davit_plan_print(p.document);
     return other ? diff(call, &p, other) : davit_call_exit(call);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan to JSON. Nothing is decided here. */
+ * Plan to JSON. Nothing is decided here. Slots, which may be many, are in slot_document.c. */
 #include "plan/document.h"
 
 #include <string.h>
 
 #include "plan/draft.h"
-#include "plan/piece.h"
+#include "plan/hash.h"
 #include "plan/ranks.h"
+#include "plan/slot_document.h"
 
 /* (owned) @text as JSON string; names of files and tensors may be any bytes. */
 static json_t *text_json(const char *text)
@@ -26,31 +27,7 @@ static void set(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-/* ---- kernels ---- */
-
-/* (owned GPtrArray of GPtrArray) Names of the kernels that read each slot, each once. */
-static GPtrArray *kernel_names(const DavitPlan *plan)
-{
-    GPtrArray *all = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
-
-    for (size_t s = 0; s < plan->n_slots; s++)
-        g_ptr_array_add(all, g_ptr_array_new());
-    for (size_t i = 0; plan->program && i < plan->program->n_instrs; i++) {
-        const DavitInstr *instr = &plan->program->instrs[i];
-
-        for (uint32_t w = 0; instr->entry && w < instr->n_weights; w++) {
-            const int32_t slot =
-                instr->weight[w] < 0 ? -1
-                                     : plan->program->weights[instr->weight[w]].slot;
-            GPtrArray *names = slot < 0 ? NULL : g_ptr_array_index(all, slot);
-
-            if (names &&
-                !g_ptr_array_find(names, (gpointer)(uintptr_t)instr->entry->name, NULL))
-                g_ptr_array_add(names, (gpointer)(uintptr_t)instr->entry->name);
-        }
-    }
-    return all;
-}
+/* ---- calls ---- */
 
 static json_t *calls_json(const DavitPlan *plan)
 {
@@ -78,135 +55,6 @@ static json_t *calls_json(const DavitPlan *plan)
         json_object_set_new(
             call, "calls",
             json_integer(json_integer_value(json_object_get(call, "calls")) + 1));
-    }
-    return list;
-}
-
-/* ---- slots ---- */
-
-static json_t *shape_json(const DavitSlot *slot)
-{
-    json_t *shape = json_array();
-
-    for (uint32_t r = 0; r < slot->rank; r++)
-        json_array_append_new(shape, number(slot->shape[r]));
-    return shape;
-}
-
-/* What happens to the stored rows, as words of the slot table's grammar. */
-static json_t *transforms_json(const DavitSlot *slot)
-{
-    json_t *list = json_array();
-    const DavitSlotSource *first = slot->n_sources ? &slot->sources[0] : NULL;
-    const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
-
-    if (first &&
-        first->n_rows != (turned ? first->module->desc.n_cols : first->module->desc.n_rows))
-        json_array_append_new(list, json_sprintf("rows(%" PRIu64 ",%" PRIu64 ")",
-                                                 first->row, first->n_rows));
-    if (slot->n_sources > 1)
-        json_array_append_new(list, json_string("stack"));
-    if (slot->cut)
-        json_array_append_new(list, json_sprintf("rank: %s from %" PRIu64 " of %" PRIu64,
-                                                 slot->cut, slot->cut_first,
-                                                 slot->cut_whole));
-    if (slot->perm_heads)
-        json_array_append_new(list, json_sprintf("perm(%" PRIu64 ")", slot->perm_heads));
-    if (turned)
-        json_array_append_new(list, json_string("T"));
-    if (slot->value_ops & DAVIT_VALUE_ADD1)
-        json_array_append_new(list, json_string("add1"));
-    if (slot->value_ops & DAVIT_VALUE_NEG_EXP)
-        json_array_append_new(list, json_string("neg_exp"));
-    return list;
-}
-
-static void add_source(const DavitPlan *plan, const DavitSlot *slot,
-                       const DavitSlotSource *source, json_t *list)
-{
-    g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(DavitRead));
-
-    davit_reads_of(plan, slot, source, reads);
-    for (guint i = 0; i < reads->len; i++) {
-        const DavitRead *read = &g_array_index(reads, DavitRead, i);
-        const davit_tensor_info *t =
-            davit_checkpoint_tensor(plan->checkpoint, read->tensor);
-        json_t *one = json_object();
-
-        set(one, "tensor", text_json(t->name));
-        set(one, "role", json_string(source->module->desc.parts[read->part].role));
-        set(one, "dtype", json_string(t->dtype));
-        set(one, "file",
-            text_json(davit_checkpoint_file(plan->checkpoint, t->file).name));
-        set(one, "offset", number(read->off));
-        set(one, "bytes", number(read->n_bytes * read->n_runs));
-        if (read->n_runs > 1) {
-            set(one, "runs", number(read->n_runs));
-            set(one, "stride", number(read->stride));
-        }
-        if (slot->n_experts > 1)
-            set(one, "expert", number(source->slot_expert));
-        json_array_append_new(list, one);
-    }
-}
-
-static const char *slot_device(const DavitPlan *plan, const DavitSlot *slot)
-{
-    if (slot->tied_to >= 0)
-        slot = &plan->slots[slot->tied_to];
-    if (slot->way == DAVIT_WAY_DEFER)
-        return "disk";
-    if (slot->home && strcmp(slot->home, "disk") != 0)
-        return slot->home;
-    return slot->access == DAVIT_ACCESS_BORROW ? "cpu" : plan->device;
-}
-
-static json_t *slot_json(const DavitPlan *plan, const DavitSlot *slot,
-                         const GPtrArray *kernels)
-{
-    json_t *object = json_object(), *sources = json_array(), *names = json_array();
-    const DavitModule *module = slot->n_sources ? slot->sources[0].module : NULL;
-
-    for (size_t s = 0; s < slot->n_sources; s++)
-        add_source(plan, slot, &slot->sources[s], sources);
-    for (guint k = 0; k < kernels->len; k++)
-        json_array_append_new(names, json_string(g_ptr_array_index(kernels, k)));
-    set(object, "slot", json_string(slot->id));
-    set(object, "layer", slot->layer < 0 ? json_null() : number((uint64_t)slot->layer));
-    set(object, "class", json_string(slot->row.cls));
-    set(object, "shape", shape_json(slot));
-    set(object, "present", json_boolean(slot->present));
-    set(object, "used", json_boolean(slot->used));
-    set(object, "from", text_json(slot->source_text));
-    set(object, "tied_to",
-        slot->tied_to < 0 ? json_null() : json_string(plan->slots[slot->tied_to].id));
-    set(object, "scheme", module ? text_json(module->desc.scheme) : json_null());
-    set(object, "quant",
-        module && module->quant ? json_string(module->quant->id) : json_null());
-    set(object, "stored", text_json(slot->stored_layout));
-    set(object, "layout", text_json(slot->layout));
-    set(object, "device", json_string(slot_device(plan, slot)));
-    set(object, "kernels", names);
-    set(object, "access", json_string(davit_way_name(slot->way)));
-    set(object, "make", json_string(davit_access_name(slot->access)));
-    set(object, "why", text_json(slot->reason));
-    set(object, "transforms", transforms_json(slot));
-    set(object, "borrowed_bytes", number(slot->borrowed_bytes));
-    set(object, "read_bytes", number(slot->read_bytes));
-    set(object, "private_bytes", number(slot->private_bytes));
-    set(object, "sources", sources);
-    return object;
-}
-
-static json_t *slots_json(const DavitPlan *plan)
-{
-    json_t *list = json_array();
-    g_autoptr(GPtrArray) kernels = kernel_names(plan);
-
-    for (size_t s = 0; s < plan->n_slots; s++) {
-        if (plan->slots[s].present)
-            json_array_append_new(list, slot_json(plan, &plan->slots[s],
-                                                  g_ptr_array_index(kernels, s)));
     }
     return list;
 }
@@ -428,7 +276,16 @@ static json_t *files_json(const DavitPlan *plan)
 
 /* ---- all of it ---- */
 
-json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
+/* (owned) The slots without what they read, as a tree. */
+static json_t *slots_json(const DavitPlan *plan)
+{
+    DavitJsonWriter *w = davit_json_writer_tree();
+
+    davit_plan_write_slots(plan, false, w, NULL);
+    return davit_json_writer_finish(w);
+}
+
+json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report, bool with_slots)
 {
     json_t *document = json_object();
     g_autofree char *hash = NULL;
@@ -444,7 +301,7 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
     set(document, "rank", number(plan->rank));
     set(document, "decisions", decisions_json(plan));
     set(document, "files", files_json(plan));
-    set(document, "slots", slots_json(plan));
+    set(document, "slots", with_slots ? slots_json(plan) : json_null());
     set(document, "calls", calls_json(plan));
     set(document, "tied", tied_json(plan));
     set(document, "missing", findings_json(report, DAVIT_R_TENSOR_MISSING));
@@ -458,58 +315,4 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report)
     hash = davit_plan_hash(plan);
     set(document, "hash", json_string(hash));
     return document;
-}
-
-/* ---- hash ---- */
-
-static void hash_slot(GString *text, const DavitPlan *plan, const DavitSlot *slot,
-                      const GPtrArray *kernels, GArray *reads)
-{
-    g_string_append_printf(text, "%s %" PRId64 " %s %s %s %d %u %" PRIu64, slot->id,
-                           slot->layer, slot->stored_layout ? slot->stored_layout : "-",
-                           slot->layout ? slot->layout : "-", davit_way_name(slot->way),
-                           slot->tied_to, slot->value_ops, slot->perm_heads);
-    for (uint32_t r = 0; r < slot->rank; r++)
-        g_string_append_printf(text, " %" PRIu64, slot->shape[r]);
-    for (guint k = 0; k < kernels->len; k++)
-        g_string_append_printf(text, " %s", (const char *)g_ptr_array_index(kernels, k));
-    g_string_append_c(text, '\n');
-    for (size_t s = 0; s < slot->n_sources; s++) {
-        g_array_set_size(reads, 0);
-        davit_reads_of(plan, slot, &slot->sources[s], reads);
-        for (guint i = 0; i < reads->len; i++) {
-            const DavitRead *read = &g_array_index(reads, DavitRead, i);
-
-            g_string_append(text, davit_checkpoint_tensor(plan->checkpoint, read->tensor)
-                                      ->name);
-            g_string_append_printf(text, " %u %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-                                   read->file, read->off, read->n_bytes, read->n_runs);
-        }
-    }
-}
-
-char *davit_plan_hash(const DavitPlan *plan)
-{
-    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GPtrArray) kernels = kernel_names(plan);
-    g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(DavitRead));
-
-    g_string_append_printf(text, "%s %s %s %d %" PRIu64 " %" PRIu64 "\n", plan->arch->id,
-                           davit_checkpoint_format(plan->checkpoint), plan->device,
-                           plan->program != NULL, plan->private_bytes, plan->window_bytes);
-    for (size_t f = 0; f < davit_checkpoint_n_files(plan->checkpoint); f++)
-        g_string_append_printf(text, "%s\n",
-                               davit_checkpoint_file(plan->checkpoint, f).name);
-    for (size_t i = 0; i < plan->n_ignored; i++)
-        g_string_append_printf(text, "- %s %zu\n", plan->ignored[i].rule,
-                               plan->ignored[i].n_tensors);
-    for (size_t s = 0; s < plan->n_slots; s++) {
-        if (plan->slots[s].present)
-            hash_slot(text, plan, &plan->slots[s], g_ptr_array_index(kernels, s), reads);
-        g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
-        g_string_truncate(text, 0);
-    }
-    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
-    return g_strdup(g_checksum_get_string(sum));
 }
