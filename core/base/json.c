@@ -103,9 +103,16 @@ void davit_json_close(DavitJsonReader *r)
 
 /* ---- events ---- */
 
-static void skip_space(DavitJsonReader *r)
+static void skip_blanks(DavitJsonReader *r)
 {
     r->p = davit_json_blanks(r->p, r->end);
+}
+
+/* Compact files have none, which one look tells. */
+static inline void skip_space(DavitJsonReader *r)
+{
+    if (r->p < r->end && (unsigned char)*r->p <= ' ')
+        skip_blanks(r);
 }
 
 /* State after a complete value. */

@@ -53,9 +53,9 @@ void davit_json_key_table_close(DavitJsonKeyTable *table, DavitJsonKeys *keys)
     keys->n_keys = table->first;
 }
 
-static bool key_equal(const DavitJsonKey *key, uint32_t hash, const char *ptr, size_t len)
+static bool key_equal(const DavitJsonKey *key, const char *ptr, size_t len)
 {
-    return key->hash == hash && key->len == len && memcmp(key->ptr, ptr, len) == 0;
+    return key->len == len && memcmp(key->ptr, ptr, len) == 0;
 }
 
 /* Is the key in @slot the one at @ptr? The hash in the slot spares most looks at the key.
@@ -64,7 +64,7 @@ static bool slot_equal(const DavitJsonKeys *keys, uint64_t slot, uint32_t hash,
                        const char *ptr, size_t len)
 {
     return slot >> 32 == hash &&
-           key_equal(&keys->keys[(uint32_t)slot - 1], hash, ptr, len);
+           key_equal(&keys->keys[(uint32_t)slot - 1], ptr, len);
 }
 
 /* Free slot for @hash, or the slot of an equal key. */
@@ -84,14 +84,17 @@ static uint64_t make_slot(uint32_t hash, size_t index)
     return (uint64_t)hash << 32 | (uint32_t)(index + 1);
 }
 
-/* A table four times as large with all keys of the object in it. */
-static bool grow_table(DavitJsonKeyTable *table, const DavitJsonKeys *keys)
+/* A table four times as large with all keys of the object in it. Keys have no hash before the
+ * first. */
+static bool grow_table(DavitJsonKeyTable *table, DavitJsonKeys *keys)
 {
     const size_t n_slots = table->slots ? table->n_slots * 4 : 64;
     uint64_t *slots = g_try_new0(uint64_t, n_slots);
 
     if (!slots)
         return false;
+    for (size_t i = table->slots ? keys->n_keys : table->first; i < keys->n_keys; i++)
+        keys->keys[i].hash = hash_bytes(keys->seed, keys->keys[i].ptr, keys->keys[i].len);
     g_free(table->slots);
     table->slots = slots;
     table->n_slots = n_slots;
@@ -123,18 +126,19 @@ static bool append_key(DavitJsonKeys *keys, uint32_t hash, const char *ptr, size
 DavitJsonKeyResult davit_json_key_add(DavitJsonKeyTable *table, DavitJsonKeys *keys,
                                       const char *ptr, size_t len)
 {
-    const uint32_t hash = hash_bytes(keys->seed, ptr, len);
     const size_t n_own = keys->n_keys - table->first;
+    uint32_t hash;
 
     if (!table->slots && n_own < SMALL) {
         for (size_t i = table->first; i < keys->n_keys; i++)
-            if (key_equal(&keys->keys[i], hash, ptr, len))
+            if (key_equal(&keys->keys[i], ptr, len))
                 return DAVIT_JSON_KEY_TWICE;
-        return append_key(keys, hash, ptr, len) ? DAVIT_JSON_KEY_NEW
+        return append_key(keys, 0, ptr, len) ? DAVIT_JSON_KEY_NEW
                                                 : DAVIT_JSON_KEY_NO_MEMORY;
     }
     if ((!table->slots || n_own >= table->n_slots / 2) && !grow_table(table, keys))
         return DAVIT_JSON_KEY_NO_MEMORY;
+    hash = hash_bytes(keys->seed, ptr, len);
     const size_t at = find_slot(table, keys, hash, ptr, len);
     if (table->slots[at])
         return DAVIT_JSON_KEY_TWICE;

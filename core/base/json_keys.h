@@ -12,7 +12,7 @@
 typedef struct DavitJsonKey {
     const char *ptr; /* (borrowed) text, or the set's own copy of an unescaped key */
     uint32_t len;
-    uint32_t hash;
+    uint32_t hash; /* 0 while the object is small */
 } DavitJsonKey;
 
 typedef struct DavitJsonKeys {

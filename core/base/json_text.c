@@ -302,6 +302,22 @@ static bool fits_int64(const Digits *d)
            d->mantissa <= (uint64_t)INT64_MAX + d->negative;
 }
 
+/* Most numbers of a header are sizes: up to 15 digits, so a double holds them, and nothing
+ * else. Returns: false for whatever is not, *out untouched. */
+static bool scan_size(const char *p, const char *end, size_t max_chars, DavitJsonNumber *out)
+{
+    const char *const start = p;
+    int64_t n = 0;
+
+    while (p < end && p - start < 15 && g_ascii_isdigit(*p))
+        n = n * 10 + (*p++ - '0');
+    if (p == start || p == end || g_ascii_isdigit(*p) || *p == '.' || *p == 'e' || *p == 'E' ||
+        (*start == '0' && p - start > 1) || (size_t)(p - start) > max_chars)
+        return false;
+    *out = (DavitJsonNumber){.end = p, .whole = true, .i64 = n, .f64 = (double)n};
+    return true;
+}
+
 const char *davit_json_scan_number(const char *p, const char *end, size_t max_chars,
                                    bool python, DavitJsonNumber *out)
 {
@@ -309,6 +325,8 @@ const char *davit_json_scan_number(const char *p, const char *end, size_t max_ch
     const char *digits;
     Digits d = {.whole = true};
 
+    if (scan_size(p, end, max_chars, out))
+        return NULL;
     d.negative = *p == '-';
     p += d.negative;
     digits = p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Strings and numbers of JSON text: the two tokens whose bytes need decoding. Private to
- * the reader (json.c) and the writer (json_write.c). */
+ * the reader (json.c) and the writer (json_write.c); plain_end serves other names, too. */
 #ifndef DAVIT_BASE_JSON_TEXT_H
 #define DAVIT_BASE_JSON_TEXT_H
 

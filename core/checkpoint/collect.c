@@ -7,6 +7,7 @@
 #include <davit/help/bytes.h>
 
 #include "base/dtype.h"
+#include "base/json_text.h"
 #include "checkpoint/checkpoint_private.h"
 #include "plugin/running.h"
 
@@ -28,8 +29,11 @@ static int32_t bad(DavitPart *part, uint32_t code, const char *subject,
  * a NUL in it. */
 static const char *keep_name(DavitCheckpoint *ckpt, davit_span span, uint64_t max)
 {
+    const char *end = span.ptr ? span.ptr + span.len : NULL;
+
     if (!span.ptr || span.len == 0 || span.len > max ||
-        !g_utf8_validate_len(span.ptr, (gsize)span.len, NULL))
+        (davit_json_plain_end(span.ptr, end) != end && /* plain ASCII, as nearly all are */
+         !g_utf8_validate_len(span.ptr, (gsize)span.len, NULL)))
         return NULL;
     return g_string_chunk_insert_len(ckpt->text, span.ptr, (gssize)span.len);
 }

@@ -240,21 +240,34 @@ static void expert_missing(DavitDraft *draft, const DavitSlot *slot, const char 
     g_ptr_array_add(draft->wanted, g_strdup(name));
 }
 
+/* Expert @e of a slot of one source in a layer, or of one of the whole model, which may have
+ * several names. */
+static DavitModule *find_expert(DavitDraft *draft, const DavitSlot *slot,
+                                const DavitSourceSpec *spec, uint64_t e,
+                                DavitExpertNames *names, GString *buf)
+{
+    return slot->layer >= 0 ? davit_expert_names_find(names, draft, e)
+                            : davit_match_find(draft, spec, slot->layer, e, buf);
+}
+
 /* '*' gathers one module per expert. */
 static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSpec *spec,
                          GString *name)
 {
+    DavitExpertNames names;
+    DavitSlot one = *slot; /* what each of them must be */
+
+    one.n_experts = 1;
     if (slot->n_experts > MAX_EXPERTS) {
         davit_arch_fault(slot->id, NULL, "more experts than 65536", draft->report);
         return;
     }
     slot->sources = g_new0(DavitSlotSource, slot->n_experts);
+    davit_expert_names_init(&names, draft, spec, slot->layer);
     for (uint64_t e = 0; e < slot->n_experts; e++) {
-        DavitModule *module = davit_match_find(draft, spec, slot->layer, e, name);
-        DavitSlot one = *slot;
+        DavitModule *module = find_expert(draft, slot, spec, e, &names, name);
         DavitWindow w;
 
-        one.n_experts = 1;
         if (!module) {
             davit_match_tensor(draft, spec, slot->layer, e, name);
             expert_missing(draft, slot, name->str);
@@ -262,6 +275,7 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
             add_source(slot, module, &w, e);
         }
     }
+    davit_expert_names_clear(&names);
 }
 
 static void bind_one(DavitDraft *draft, DavitSlot *slot, const DavitSourceSpec *spec,

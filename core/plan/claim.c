@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/module.h"
+#include "plan/module_view.h"
 #include "plugin/running.h"
 
 #define MAX_TAKERS 8 /* plugins that accept one signature; real ones are two at most */
@@ -39,6 +40,13 @@ typedef struct LastSignature {
     uint32_t rank[DAVIT_MAX_PARTS];
 } LastSignature;
 
+/* The last answer that holds for every module of its signature, shapes and sizes. */
+typedef struct LastCheck {
+    const Claim *claim;        /* (borrowed, by_signature) NULL = none */
+    const DavitModule *module; /* (borrowed) lives as long as the claims */
+    uint64_t purposes;
+} LastCheck;
+
 struct DavitClaims {
     const DavitCheckpoint *checkpoint;
     const GArray *quants;
@@ -46,6 +54,7 @@ struct DavitClaims {
     const DavitQuantConfig *quant_config;
     GHashTable *by_signature; /* text (owned) -> Claim (owned) */
     LastSignature last;
+    LastCheck last_check;
 };
 
 static void claim_free(void *p)
@@ -78,92 +87,6 @@ void davit_claims_free(DavitClaims *claims)
         return;
     g_hash_table_unref(claims->by_signature);
     g_free(claims);
-}
-
-/* ---- a module as the ABI shows it ---- */
-
-typedef struct ModuleView {
-    davit_quant_part_in part[DAVIT_MAX_PARTS];
-    const davit_quant_part_in *parts[DAVIT_MAX_PARTS];
-    davit_quant_module module;
-    davit_quant_settings settings;
-    /* behind peek */
-    const DavitCheckpoint *checkpoint;
-    const size_t *tensor;
-    DavitReport *report;
-} ModuleView;
-
-static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
-{
-    const ModuleView *view = ctx;
-    const davit_tensor_info *t;
-    const uint8_t *bytes = NULL;
-
-    if (part >= view->module.n_parts)
-        return NULL;
-    t = davit_checkpoint_tensor(view->checkpoint, view->tensor[part]);
-    if (t->n_bytes > DAVIT_QUANT_PEEK ||
-        davit_checkpoint_view(view->checkpoint, t->file, t->off, t->n_bytes, &bytes,
-                              view->report))
-        return NULL;
-    *out_bytes = t->n_bytes;
-    return bytes;
-}
-
-static const char *suffix_of(const DavitModule *module, const char *tensor)
-{
-    const char *rest = tensor + strlen(module->name);
-
-    return *rest == '.' ? rest + 1 : rest;
-}
-
-static void fill_view(const DavitClaims *claims, const DavitModule *module,
-                      ModuleView *out)
-{
-    for (size_t p = 0; p < module->n_parts; p++) {
-        const davit_tensor_info *info =
-            davit_checkpoint_tensor(claims->checkpoint, module->tensor[p]);
-
-        out->part[p] = (davit_quant_part_in){
-            .struct_size = DAVIT_END(davit_quant_part_in, reserved),
-            .suffix = suffix_of(module, info->name),
-            .info = info,
-            .dtype = info->dtype,
-            .rank = info->rank,
-        };
-        out->parts[p] = &out->part[p];
-    }
-    out->checkpoint = claims->checkpoint;
-    out->tensor = module->tensor;
-    out->module = (davit_quant_module){
-        .struct_size = DAVIT_END(davit_quant_module, peek_ctx),
-        .name = module->name,
-        .parts = out->parts,
-        .n_parts = module->n_parts,
-        .config = claims->config,
-    };
-}
-
-/* What only a check may see: settings of this module, bytes of small parts. */
-static void fill_view_for_check(const DavitClaims *claims, const DavitModule *module,
-                                ModuleView *out, DavitReport *report)
-{
-    if (davit_quant_config_for(claims->quant_config, module->name, &out->settings))
-        out->module.settings = &out->settings;
-    out->report = report;
-    out->module.peek = peek;
-    out->module.peek_ctx = out;
-}
-
-/* (owned) "weight:bf16/1:2;" for each part. */
-static char *signature_text(const ModuleView *view)
-{
-    GString *text = g_string_sized_new(64);
-
-    for (size_t p = 0; p < view->module.n_parts; p++)
-        g_string_append_printf(text, "%s:%s:%u;", view->part[p].suffix,
-                               view->part[p].dtype, view->part[p].rank);
-    return g_string_free(text, FALSE);
 }
 
 /* ---- claim ---- */
@@ -210,7 +133,7 @@ static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
     return false;
 }
 
-static bool is_last(const LastSignature *last, const ModuleView *view)
+static bool is_last(const LastSignature *last, const DavitModuleView *view)
 {
     if (!last->claim || last->n_parts != view->module.n_parts)
         return false;
@@ -224,7 +147,7 @@ static bool is_last(const LastSignature *last, const ModuleView *view)
     return true;
 }
 
-static Claim *remember(LastSignature *last, const ModuleView *view, Claim *claim)
+static Claim *remember(LastSignature *last, const DavitModuleView *view, Claim *claim)
 {
     last->claim = claim;
     last->n_parts = view->module.n_parts;
@@ -237,7 +160,7 @@ static Claim *remember(LastSignature *last, const ModuleView *view, Claim *claim
 }
 
 /* Ask everybody. Returns: (owned) the answer. */
-static Claim *ask_all(const DavitClaims *claims, const ModuleView *view)
+static Claim *ask_all(const DavitClaims *claims, const DavitModuleView *view)
 {
     Claim *claim = g_new0(Claim, 1);
     davit_quant_part_in part[DAVIT_MAX_PARTS];
@@ -260,32 +183,20 @@ static Claim *ask_all(const DavitClaims *claims, const ModuleView *view)
     return claim;
 }
 
-static Claim *find_claim(DavitClaims *claims, const ModuleView *view)
+static Claim *find_claim(DavitClaims *claims, const DavitModuleView *view)
 {
     g_autofree char *text = NULL;
     Claim *claim;
 
     if (is_last(&claims->last, view))
         return claims->last.claim;
-    text = signature_text(view);
+    text = davit_module_view_signature(view);
     claim = g_hash_table_lookup(claims->by_signature, text);
     if (!claim) {
         claim = ask_all(claims, view);
         g_hash_table_insert(claims->by_signature, g_steal_pointer(&text), claim);
     }
     return remember(&claims->last, view, claim);
-}
-
-/* (owned) "weight u8/1 rank 2, weight_scale ...". */
-static char *parts_text(const ModuleView *view)
-{
-    GString *text = g_string_new(NULL);
-
-    for (size_t p = 0; p < view->module.n_parts; p++)
-        g_string_append_printf(text, "%s%s %s rank %u", p ? ", " : "",
-                               *view->part[p].suffix ? view->part[p].suffix : "(tensor)",
-                               view->part[p].dtype, view->part[p].rank);
-    return g_string_free(text, FALSE);
 }
 
 /* A plugin's refusal of a signature, now that it is known which module has it. */
@@ -305,11 +216,11 @@ static int32_t repeat_refusal(const DavitModule *module, const DavitRecord *r,
                                             .hint = r->hint});
 }
 
-static int32_t nobody_claims(const DavitModule *module, const ModuleView *view,
+static int32_t nobody_claims(const DavitModule *module, const DavitModuleView *view,
                              Claim *claim, DavitReport *report)
 {
     const DavitRecord *refusal = davit_report_first_error(claim->refusals, 0);
-    g_autofree char *parts = parts_text(view);
+    g_autofree char *parts = davit_module_view_parts(view);
 
     if (claim->n_refused++)
         return DAVIT_E_UNSUPPORTED; /* davit_claims_note_rest says how many there were */
@@ -432,15 +343,51 @@ static int32_t accept(const DavitClaims *claims, Claim *claim, const Taker *take
     return DAVIT_OK;
 }
 
+/* Has @module what the last one that was checked has, but for names and places? Same claim, so
+ * same suffixes, dtypes and ranks. */
+static bool is_alike(const DavitClaims *claims, const Claim *claim, const DavitModule *module)
+{
+    const DavitModule *last = claims->last_check.module;
+
+    if (claims->last_check.claim != claim || claims->quant_config)
+        return false;
+    for (size_t p = 0; p < module->n_parts; p++) {
+        const davit_tensor_info *a =
+            davit_checkpoint_tensor(claims->checkpoint, module->tensor[p]);
+        const davit_tensor_info *b =
+            davit_checkpoint_tensor(claims->checkpoint, last->tensor[p]);
+
+        if (a->n_bytes != b->n_bytes ||
+            memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int32_t answer_as_last(const DavitClaims *claims, DavitModule *module,
+                              uint64_t *out_purposes)
+{
+    const DavitModule *last = claims->last_check.module;
+
+    module->quant = last->quant;
+    module->iface = last->iface;
+    module->self = last->self;
+    module->desc = last->desc;
+    *out_purposes = claims->last_check.purposes;
+    return DAVIT_OK;
+}
+
 int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
                          DavitReport *report)
 {
-    ModuleView view = {0};
+    DavitModuleView view;
     Claim *claim;
 
-    fill_view(claims, module, &view);
+    davit_module_view_init(&view, claims->checkpoint, claims->config, module);
     claim = find_claim(claims, &view);
-    fill_view_for_check(claims, module, &view, report);
+    if (is_alike(claims, claim, module))
+        return answer_as_last(claims, module, out_purposes);
+    davit_module_view_for_check(&view, claims->quant_config, module, report);
     for (size_t i = 0; i < claim->n_takers; i++) {
         const Taker *taker = &claim->takers[i];
         const davit_quant_iface *iface = taker->tool->iface;
@@ -457,7 +404,11 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
         }
         status = davit_sink_done(&sink, status);
         *out_purposes = taker->purposes;
-        return status ? status : accept(claims, claim, taker, module, &desc, report);
+        if (!status)
+            status = accept(claims, claim, taker, module, &desc, report);
+        if (!status && !view.peeked && davit_report_count(report) == mark)
+            claims->last_check = (LastCheck){claim, module, taker->purposes};
+        return status;
     }
     return nobody_claims(module, &view, claim, report);
 }

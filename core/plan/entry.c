@@ -14,18 +14,59 @@
 
 static void list_free(void *p)
 {
-    g_array_unref(p);
+    GArray *list = p;
+
+    for (guint i = 0; i < list->len; i++)
+        g_free(g_array_index(list, DavitEntryRef, i).layouts);
+    g_array_unref(list);
+}
+
+/* A weight's layout is interned, so that an entry's are compared by pointer. */
+static void split_layouts(const char *text, DavitEntryRef *ref)
+{
+    g_auto(GStrv) words = g_strsplit(text ? text : "", "|", -1);
+
+    ref->n_layouts = g_strv_length(words);
+    ref->layouts = g_new(const char *, MAX(ref->n_layouts, 1));
+    for (size_t i = 0; i < ref->n_layouts; i++)
+        ref->layouts[i] = davit_intern(words[i]);
+}
+
+static bool takes_layout(const DavitEntryRef *ref, const char *layout)
+{
+    for (size_t i = 0; i < ref->n_layouts; i++) {
+        if (ref->layouts[i] == layout)
+            return true;
+    }
+    return false;
+}
+
+/* Where 8-bit activations are asked for, an entry that uses them goes first. */
+static uint64_t score_of(const DavitChooser *c, const DavitTool *tool,
+                         const davit_kernel_entry *entry)
+{
+    const bool first = c->draft->options->activations == DAVIT_ACTIVATIONS_INT8 &&
+                       (entry->flags & DAVIT_ENTRY_INT8);
+    const int32_t rank =
+        davit_component_kernel_rank(tool->component, entry->op, entry->name);
+
+    if (rank < 0) /* the user's word: after all others */
+        return 1;
+    return (first ? 1000000u : 0u) + (uint64_t)MIN(rank, MAX_RANK) * 2000u +
+           (uint64_t)MIN(entry->score, 1000u) + 1u;
 }
 
 static void add_entry(DavitChooser *c, const DavitTool *tool,
                       const davit_kernel_entry *entry)
 {
-    const DavitEntryRef ref = {entry, tool};
+    DavitEntryRef ref = {.entry = entry, .tool = tool};
     const char *op = davit_intern(entry->op);
     GArray *list;
 
     if (!op || !entry->run || !entry->name)
         return; /* the registry's validation refuses such tables; tests may not pass it */
+    ref.score = score_of(c, tool, entry);
+    split_layouts(entry->layouts, &ref);
     list = g_hash_table_lookup(c->by_op, op);
     if (!list) {
         list = g_array_new(FALSE, FALSE, sizeof(DavitEntryRef));
@@ -220,7 +261,7 @@ static const char *text_or(DavitReport *report, const char *format, ...)
 }
 
 static const char *layout_fault(const DavitChooser *c, const DavitInstr *instr,
-                                const davit_kernel_entry *entry, DavitReport *report)
+                                const DavitEntryRef *ref, DavitReport *report)
 {
     for (uint32_t w = 0; w < instr->n_weights; w++) {
         const int32_t at = davit_instr_slot(c, instr, w);
@@ -230,10 +271,10 @@ static const char *layout_fault(const DavitChooser *c, const DavitInstr *instr,
             continue;
         if (!c->layout_of[at])
             return "a weight has no layout that could be used";
-        if (davit_words_have(entry->layouts, c->layout_of[at]->layout))
+        if (takes_layout(ref, c->layout_of[at]->layout))
             continue;
         return text_or(report, "takes %s, not %s",
-                       entry->layouts ? entry->layouts : "no matrices",
+                       ref->entry->layouts ? ref->entry->layouts : "no matrices",
                        c->layout_of[at]->layout);
     }
     return NULL;
@@ -272,23 +313,8 @@ const char *davit_entry_fault(DavitChooser *c, const DavitInstr *instr,
     if (instr->state >= 0 && c->state_tool[instr->state] &&
         c->state_tool[instr->state] != ref->tool)
         return "another component keeps the state that this op works on";
-    why = layout_fault(c, instr, ref->entry, report);
+    why = layout_fault(c, instr, ref, report);
     return why ? why : check_fault(c, instr, ref, report);
-}
-
-/* Where 8-bit activations are asked for, an entry that uses them goes first. */
-static uint64_t score_of(const DavitChooser *c, const DavitEntryRef *ref)
-{
-    const davit_kernel_entry *entry = ref->entry;
-    const bool first = c->draft->options->activations == DAVIT_ACTIVATIONS_INT8 &&
-                       (entry->flags & DAVIT_ENTRY_INT8);
-    const int32_t rank =
-        davit_component_kernel_rank(ref->tool->component, entry->op, entry->name);
-
-    if (rank < 0) /* the user's word: after all others */
-        return 1;
-    return (first ? 1000000u : 0u) + (uint64_t)MIN(rank, MAX_RANK) * 2000u +
-           (uint64_t)MIN(entry->score, 1000u) + 1u;
 }
 
 const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
@@ -301,14 +327,13 @@ const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
 
     for (guint e = 0; list && e < list->len; e++) {
         const DavitEntryRef *ref = &g_array_index(list, DavitEntryRef, e);
-        const uint64_t score = score_of(c, ref);
 
-        if ((tool && ref->tool != tool) || score <= most)
+        if ((tool && ref->tool != tool) || ref->score <= most)
             continue;
         if (davit_entry_fault(c, instr, ref, any_layout, NULL))
             continue;
         best = ref;
-        most = score;
+        most = ref->score;
     }
     *out_score = most;
     return best;

@@ -9,6 +9,9 @@
 typedef struct DavitEntryRef {
     const davit_kernel_entry *entry; /* (borrowed, component) */
     const DavitTool *tool;           /* (borrowed, toolbox) */
+    uint64_t score;                  /* the user's rank first, then the entry's own */
+    size_t n_layouts;
+    const char **layouts; /* (owned) [n_layouts] interned: entry->layouts, '|'-joined there */
 } DavitEntryRef;
 
 /* Entries by op, in candidate order, and the layout considered for each slot. */

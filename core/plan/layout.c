@@ -9,7 +9,8 @@
 
 bool davit_slot_is_vector(const DavitSlot *slot)
 {
-    return slot->rank < 2 || davit_words_have("norm|f32", slot->row.cls);
+    return slot->rank < 2 || strcmp(slot->row.cls, "norm") == 0 ||
+           strcmp(slot->row.cls, "f32") == 0;
 }
 
 static bool on_cpu(const DavitDraft *draft)

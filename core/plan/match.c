@@ -57,18 +57,23 @@ static void append_filled(GString *out, const char *name, uint64_t layer, uint64
     }
 }
 
+/* What stands before the source's own name. */
+static void fill_stem(const DavitSourceSpec *spec, const char *prefix, bool gguf,
+                      int64_t layer, GString *out)
+{
+    g_string_assign(out, prefix);
+    if (layer < 0 || spec->layer_named)
+        return;
+    g_string_append(out, gguf ? "blk." : "layers.");
+    append_number(out, (uint64_t)layer);
+    g_string_append_c(out, '.');
+}
+
 static void fill_name(const DavitSourceSpec *spec, const char *prefix, bool gguf,
                       int64_t layer, uint64_t expert, GString *out)
 {
-    const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
-
-    g_string_assign(out, prefix);
-    if (layer >= 0 && !spec->layer_named) {
-        g_string_append(out, gguf ? "blk." : "layers.");
-        append_number(out, i);
-        g_string_append_c(out, '.');
-    }
-    append_filled(out, spec->name, i, expert);
+    fill_stem(spec, prefix, gguf, layer, out);
+    append_filled(out, spec->name, layer < 0 ? 0 : (uint64_t)layer, expert);
 }
 
 static bool is_gguf(const DavitDraft *draft)
@@ -129,6 +134,40 @@ DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *sp
     }
     return NULL;
 }
+
+/* ---- experts ---- */
+
+void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
+                             const DavitSourceSpec *spec, int64_t layer)
+{
+    const bool gguf = is_gguf(draft);
+    const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
+    const size_t n = strcspn(spec->name, "*");
+    g_autofree char *head = g_strndup(spec->name, n);
+
+    *names = (DavitExpertNames){.name = g_string_new(NULL), .tail = g_string_new(NULL)};
+    fill_stem(spec, gguf ? "" : draft->prefix, gguf, layer, names->name);
+    append_filled(names->name, head, i, 0);
+    names->head = names->name->len;
+    append_filled(names->tail, spec->name + n + (spec->name[n] == '*'), i, 0);
+}
+
+void davit_expert_names_clear(DavitExpertNames *names)
+{
+    g_string_free(names->name, TRUE);
+    g_string_free(names->tail, TRUE);
+}
+
+DavitModule *davit_expert_names_find(DavitExpertNames *names, const DavitDraft *draft,
+                                     uint64_t expert)
+{
+    g_string_truncate(names->name, names->head);
+    append_number(names->name, expert);
+    g_string_append_len(names->name, names->tail->str, (gssize)names->tail->len);
+    return find_named(draft, names->name->str);
+}
+
+/* ---- prefixes ---- */
 
 /* Slots of @table that are there under @prefix, looking at layer 0. */
 static size_t count_found(const DavitDraft *draft, const GArray *table,

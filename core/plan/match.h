@@ -27,6 +27,20 @@ void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec,
 DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *spec,
                               int64_t layer, uint64_t expert, GString *buf);
 
+/* Names of one source's experts, one after another: all but the number stays. */
+typedef struct DavitExpertNames {
+    GString *name; /* (owned) of the expert asked for last */
+    size_t head;   /* its bytes before the number */
+    GString *tail; /* (owned) what follows the number */
+} DavitExpertNames;
+/* @layer >= 0 or a GGUF: sources of the whole model have variants. */
+void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
+                             const DavitSourceSpec *spec, int64_t layer);
+void davit_expert_names_clear(DavitExpertNames *names);
+/* (borrowed, table) The module of expert @expert, NULL if it is not there. */
+DavitModule *davit_expert_names_find(DavitExpertNames *names, const DavitDraft *draft,
+                                     uint64_t expert);
+
 /* Layer index of a tensor's name under the draft's prefix, -1 = not a layer's. */
 int64_t davit_match_layer(const DavitDraft *draft, const char *tensor);
 

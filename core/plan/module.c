@@ -2,7 +2,6 @@
  * Grouping of tensors into modules. Asking the quant plugins is in claim.c. */
 #include "plan/module.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,7 +14,7 @@ struct DavitModuleTable {
     DavitNameIndex *index; /* (owned) names borrowed from the modules */
     DavitModule *modules;
     size_t n_modules;
-    bool stolen;             /* the array belongs to somebody else */
+    GStringChunk *names; /* (owned) of the modules; with modules NULL = somebody else's */
     DavitModuleState *state; /* [n_modules] */
     DavitClaims *claims;
 };
@@ -30,7 +29,7 @@ static DavitModule *module_of(DavitModuleTable *table, const char *tensor, size_
     if (at >= 0)
         return &table->modules[at];
     module = &table->modules[table->n_modules];
-    module->name = g_strndup(tensor, len);
+    module->name = g_string_chunk_insert_len(table->names, tensor, (gssize)len);
     davit_name_index_add(table->index, module->name, (uint32_t)table->n_modules++);
     return module;
 }
@@ -52,17 +51,19 @@ static void add_tensor(DavitModuleTable *table, size_t tensor, const GArray *qua
         module->tensor[module->n_parts++] = tensor;
 }
 
-/* (owned, free) Zeroed modules. Half a kilobyte each: a large checkpoint's are on huge pages,
- * because the first touch of small ones would cost more than the plan. */
+/* (owned, g_free) Zeroed modules. Half a kilobyte each: a large checkpoint's are on huge pages,
+ * because the first touch of small ones would cost more than the plan. What is so large comes
+ * from the kernel and is zero already. */
 static DavitModule *modules_new(size_t n)
 {
     const size_t page = 2u << 20, n_bytes = n * sizeof(DavitModule);
-    void *p = NULL;
+    DavitModule *modules = g_new0(DavitModule, n);
+    const uintptr_t first = ((uintptr_t)modules + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)modules + n_bytes) / page * page;
 
-    if (n_bytes < 2 * page || posix_memalign(&p, page, n_bytes))
-        return g_new0(DavitModule, n);
-    madvise(p, n_bytes, MADV_HUGEPAGE); /* a hint */
-    return memset(p, 0, n_bytes);
+    if (first < end)
+        madvise((void *)first, end - first, MADV_HUGEPAGE); /* a hint */
+    return modules;
 }
 
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
@@ -75,6 +76,7 @@ DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
     table->checkpoint = checkpoint;
     table->index = davit_name_index_new(n);
     table->modules = modules_new(MAX(n, 1));
+    table->names = g_string_chunk_new(16 * 1024);
     for (size_t t = 0; t < n; t++)
         add_tensor(table, t, quants);
     table->state = g_new0(DavitModuleState, MAX(table->n_modules, 1));
@@ -87,10 +89,9 @@ void davit_module_table_free(DavitModuleTable *table)
     if (!table)
         return;
     davit_name_index_free(table->index);
-    for (size_t i = 0; !table->stolen && i < table->n_modules; i++)
-        g_free(table->modules[i].name);
-    if (!table->stolen)
-        g_free(table->modules);
+    g_free(table->modules);
+    if (table->names)
+        g_string_chunk_free(table->names);
     g_free(table->state);
     davit_claims_free(table->claims);
     g_free(table);
@@ -138,11 +139,12 @@ void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *re
     davit_claims_note_rest(table->claims, report);
 }
 
-DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n)
+DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n,
+                                      GStringChunk **out_names)
 {
-    table->stolen = true;
     *out_n = table->n_modules;
-    return table->modules;
+    *out_names = g_steal_pointer(&table->names);
+    return g_steal_pointer(&table->modules);
 }
 
 const char *davit_shape_text(DavitReport *report, const uint64_t *shape, uint32_t rank)

@@ -39,9 +39,10 @@ uint64_t davit_module_table_purposes(const DavitModuleTable *table,
 /* Notes that say how many modules share a layout that nobody takes. */
 void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report);
 
-/* (owned) array of all modules, which keeps their addresses; the table keeps its index.
- */
-DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n);
+/* (owned) array of all modules, which keeps their addresses, and (owned) their names; the table
+ * keeps its index. */
+DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n,
+                                      GStringChunk **out_names);
 
 /* What @module's plugin says about the payload of @tile's rows; each record names the module.
  * @stage of the records. Errors: the plugin's. */

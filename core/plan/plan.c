@@ -51,8 +51,8 @@ void davit_plan_free(DavitPlan *plan)
     g_free(plan->ignored);
     for (size_t i = 0; i < plan->n_slots; i++)
         davit_slot_clear(&plan->slots[i]);
-    for (size_t i = 0; i < plan->n_modules; i++)
-        g_free(plan->modules[i].name);
+    if (plan->module_names)
+        g_string_chunk_free(plan->module_names);
     g_free(plan->slots);
     g_free(plan->modules);
     davit_program_free(plan->program);
@@ -202,7 +202,8 @@ static void make_slots(DavitDraft *draft)
         davit_cut_slots(draft);
         davit_module_table_note_rest(modules, draft->report);
     }
-    plan->modules = davit_module_table_steal(modules, &plan->n_modules);
+    plan->modules =
+        davit_module_table_steal(modules, &plan->n_modules, &plan->module_names);
     g_array_set_clear_func(slots, NULL);
     plan->slots = g_array_steal(slots, &plan->n_slots);
     g_array_unref(slots);

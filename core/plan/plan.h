@@ -24,7 +24,7 @@
 /* ---- modules: stored tensors as a quant plugin understands them ---- */
 
 typedef struct DavitModule {
-    char *name;                     /* "model.layers.0.mlp.up_proj" */
+    char *name; /* "model.layers.0.mlp.up_proj"; the plan's, of a single one its own */
     size_t n_parts;                 /* stored tensors of the module, sorted by suffix */
     size_t tensor[DAVIT_MAX_PARTS]; /* catalogue index of each */
     DavitComponent *quant;          /* (borrowed) who claimed it */
@@ -252,6 +252,7 @@ typedef struct DavitPlan {
     uint64_t block_tokens;
     DavitModule *modules;
     size_t n_modules;
+    GStringChunk *module_names; /* (owned) */
     DavitSlot *slots;
     size_t n_slots;
     DavitProgram *program;             /* NULL when purposes lack DAVIT_RUN */
