@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "plan/speed.h"
+
 static uint64_t made_bytes(const davit_model_info *i)
 {
     return i->copied_bytes + i->packed_bytes + i->decoded_bytes;
@@ -26,6 +28,22 @@ static double rate(uint64_t n_bytes, double seconds)
 static double cached(const davit_model_info *i)
 {
     return i->probed_pages ? (double)i->cached_pages / (double)i->probed_pages : 0;
+}
+
+/* What the load of the weights would have taken at nominal speeds: the share that was cached from
+ * the page cache, the rest from a disk. */
+static double predicted_seconds(const davit_model_info *i, double *out_gb_s)
+{
+    const double in = cached(i);
+    const DavitLoadBytes bytes = {.read = i->planned_read_bytes + i->compared_bytes,
+                                  .copy = i->copied_bytes,
+                                  .pack = i->packed_bytes,
+                                  .decode = i->decoded_bytes,
+                                  .upload = i->uploaded_bytes,
+                                  .n_threads = (unsigned)i->n_io_threads};
+    *out_gb_s = 1 / (in / davit_read_speeds[DAVIT_READ_CACHED].gb_s +
+                     (1 - in) / davit_read_speeds[DAVIT_READ_DISK].gb_s);
+    return davit_load_seconds(&bytes, *out_gb_s);
 }
 
 static void set(json_t *to, const char *key, uint64_t n)
@@ -59,6 +77,10 @@ static json_t *planned_json(const davit_model_info *i)
     set(planned, "made_bytes", i->planned_made_bytes);
     set(planned, "window_bytes", i->planned_window_bytes);
     set(planned, "peak_bytes", i->planned_peak_bytes);
+    double gb_s;
+    const double seconds = predicted_seconds(i, &gb_s);
+    set_real(planned, "read_gb_s", gb_s);
+    set_real(planned, "weights_s", seconds);
     json_object_set_new(planned, "equal",
                         json_boolean(i->planned_borrowed_bytes == i->borrowed_bytes &&
                                      i->planned_read_bytes == i->read_bytes &&
@@ -139,6 +161,8 @@ static void print_bytes(const davit_model_info *i)
 void davit_load_stats_print(const davit_model_info *i, const davit_engine *engine)
 {
     g_autofree char *now = davit_bytes_text(davit_engine_bytes(engine));
+    double gb_s;
+    const double seconds = predicted_seconds(i, &gb_s);
     fprintf(stderr,
             "load report\n"
             "  architecture  %s\n  format        %s\n  kernels       %s\n  tokenizer     %s\n"
@@ -157,7 +181,8 @@ void davit_load_stats_print(const davit_model_info *i, const davit_engine *engin
                 rate(i->read_bytes, i->read_seconds) / 1e9,
                 rate(made_bytes(i), i->make_seconds) / 1e9);
     fprintf(stderr,
+            "\n  predicted     %.3f s for the weights at nominal speeds (read %.1f GB/s), took %.3f s"
             "\n  engine        %s for context and scratch, %u threads\n"
             "  loaded in     %.3f s\n",
-            now, davit_engine_threads(engine), i->load_seconds);
+            seconds, gb_s, i->load_seconds, now, davit_engine_threads(engine), i->load_seconds);
 }

@@ -11,10 +11,12 @@
 #include "cli/plan.h"
 #include "cli/repair.h"
 #include "cli/run.h"
+#include "engine/private.h"
 #include "exec/budget.h"
 #include "plan/document.h"
 #include "plan/place.h"
 #include "plan/slot_document.h"
+#include "tokenizer/beyond.h"
 
 #define MAX_RANKS 1024u
 
@@ -34,6 +36,9 @@ static const DavitFlag flags[] = {
     {"rank", 0, DAVIT_FLAG_COUNT, "R", "the rank to plan for, 0 to N-1", NULL, "0", false},
     {"ctx", 0, DAVIT_FLAG_COUNT, "N",
      "context that --device-map leaves room for, 0 = the model's, at most 4096", NULL, "0", false},
+    {"read-speed", 0, DAVIT_FLAG_NUMBER, "GB/S",
+     "speed of the disk for predicted seconds, 1e9 bytes a second; 0 = nominal ones", NULL, "0",
+     false},
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},
     {0},
@@ -123,9 +128,26 @@ static bool make_plan(DavitCall *call, const char *model, bool for_people, Plann
     p->plan = davit_plan_make(p->registry, p->checkpoint, p->settings, &options, call->report);
     if (!p->plan)
         return false;
-    p->document = davit_plan_document(p->plan, call->report, for_people);
+    p->document = davit_plan_document(
+        p->plan, call->report,
+        &(DavitDocumentOptions){for_people, davit_call_number(call, "read-speed")});
     json_object_set_new(p->document, "model", davit_json_text(model));
     return true;
+}
+
+/* Ids of the tokenizer that have no row. A model without one, or with a broken one, is planned all
+ * the same: run and doctor say what is wrong with it. */
+static void check_vocabulary(DavitCall *call, const Planned *p)
+{
+    g_autoptr(DavitReport) aside = davit_report_new();
+    g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(p->checkpoint, p->registry, aside);
+    for (size_t i = 0; tokenizer && i < p->plan->n_slots; i++) {
+        const DavitSlot *slot = &p->plan->slots[i];
+        if (slot->present && (slot->row.flags & DAVIT_SLOT_EMBED)) {
+            davit_tokenizer_tell_beyond(tokenizer, slot->n_rows, slot->id, call->report);
+            return;
+        }
+    }
 }
 
 /* (owned) The plan saved in @path, NULL if that is no such document (nothing reported). */
@@ -176,8 +198,11 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--tp", "the number of ranks is not 1 to 1024", NULL);
     if (rank >= tp)
         return davit_call_usage(call, "--rank", "the rank is not below --tp", NULL);
+    if (davit_call_number(call, "read-speed") < 0)
+        return davit_call_usage(call, "--read-speed", "a speed is not below 0", NULL);
     if (!make_plan(call, call->args[0], !call->json || other, &p))
         return davit_call_exit(call);
+    check_vocabulary(call, &p);
     if (call->json)
         fill_document(call, &p);
     else if (!other)

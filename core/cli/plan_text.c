@@ -262,6 +262,13 @@ static void print_findings(const json_t *document, const char *key)
         printf("%s: %zu (below)\n", key, json_array_size(list));
 }
 
+/* Three digits, as far as they can mean something. */
+static char *seconds_text(const json_t *object, const char *key)
+{
+    const double s = json_real_value(json_object_get(object, key));
+    return s < 0.0005 ? g_strdup("0") : g_strdup_printf(s < 1 ? "%.3f" : "%.1f", s);
+}
+
 static void print_stages(const json_t *document)
 {
     size_t i;
@@ -273,6 +280,22 @@ static void print_stages(const json_t *document)
         if (number_of(stage, "bytes"))
             printf("  %-8s %10s  %s\n", text_of(stage, "stage"), bytes,
                    text_of(stage, "what"));
+    }
+}
+
+static void print_times(const json_t *document)
+{
+    const json_t *times = json_object_get(document, "times");
+    size_t i;
+    json_t *one;
+    printf("predicted seconds (nominal speeds; --read-speed GB/S for yours)\n");
+    json_array_foreach(json_object_get(times, "sources"), i, one)
+    {
+        g_autofree char *load = seconds_text(one, "load_seconds");
+        g_autofree char *touch = seconds_text(one, "touch_seconds");
+        printf("  from %-18s %4.1f GB/s: %s to load, %s more as borrowed weights are first "
+               "used\n",
+               text_of(one, "from"), json_real_value(json_object_get(one, "gb_s")), load, touch);
     }
 }
 
@@ -340,6 +363,7 @@ void davit_plan_print(const json_t *document)
     print_findings(document, "unexpected");
     print_findings(document, "mismatched");
     print_stages(document);
+    print_times(document);
     print_memory(document);
     print_placed(document);
     printf("%" G_GUINT64_FORMAT " tensors in %" G_GUINT64_FORMAT " slots, %" G_GUINT64_FORMAT

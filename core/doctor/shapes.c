@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor/doctor_private.h"
+#include "tokenizer/beyond.h"
 
 #define EMBED_TAILS "embed_tokens.weight|wte.weight|tok_embeddings.weight|token_embd.weight|word_embeddings.weight|embed_in.weight"
 #define HEAD_TAILS  "lm_head.weight|output.weight|embed_out.weight"
@@ -239,48 +240,27 @@ static void check_tie(DavitDoctor *d)
 
 /* ---- D14: rows ---- */
 
-/* A place holder for pictures or sound that a text model keeps in its tokenizer. */
-static bool is_place_holder(const char *text, size_t n)
-{
-    static const char *const words[] = {"image", "audio", "video", "soft_token"};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
-        if (g_strstr_len(text, (gssize)n, words[i]))
-            return true;
-    return false;
-}
-
 /* The tokenizer has ids beyond the embedding's rows. Where all of them are place holders of
  * another modality text never gives them. */
-static void say_too_few(DavitDoctor *d, const char *subject, uint64_t rows, size_t n_ids)
+static void say_too_few(DavitDoctor *d, const char *subject, uint64_t rows)
 {
-    const DavitTokenizer *t = d->patient.tokenizer;
-    const char *first = NULL;
-    size_t n_first = 0;
-    bool idle = true;
+    DavitBeyond beyond;
 
-    for (size_t id = (size_t)rows; id < n_ids; id++) {
-        size_t n = 0;
-        const char *text = davit_tokenizer_text(t, (int32_t)id, &n);
-
-        if (!text)
-            continue;
-        idle = idle && davit_tokenizer_is_special(t, (int32_t)id) && is_place_holder(text, n);
-        n_first = first ? n_first : n;
-        first = first ? first : text;
-    }
+    if (!davit_tokenizer_beyond(d->patient.tokenizer, rows, &beyond))
+        return;
     davit_doctor_say(
         d, "D14",
         &(DavitFinding){
             .severity = DAVIT_NOTE,
-            .status = idle ? DAVIT_OK : DAVIT_E_MISMATCH,
+            .status = beyond.idle ? DAVIT_OK : DAVIT_E_MISMATCH,
             .subject = subject,
-            .expected = davit_doctor_text(d, "at least %zu rows, one an id", n_ids),
+            .expected = davit_doctor_text(d, "at least %zu rows, one an id", beyond.n_ids),
             .found = davit_doctor_text(d, "%" PRIu64 " rows; first id beyond: %.*s", rows,
-                                       (int)MIN(n_first, 60u), first ? first : "a hole"),
-            .message = idle ? "ids beyond the embedding's rows stand for pictures or sound, "
-                              "which text never gives"
-                            : "the tokenizer gives ids that the embedding has no row for"});
+                                       (int)MIN(beyond.n_first, 60u),
+                                       beyond.first ? beyond.first : "a hole"),
+            .message = beyond.idle ? "ids beyond the embedding's rows stand for pictures or "
+                                     "sound, which text never gives"
+                                   : "the tokenizer gives ids that the embedding has no row for"});
 }
 
 static const davit_tensor_info *find_embedding(const DavitPatient *p)
@@ -326,7 +306,7 @@ static void check_rows(DavitDoctor *d)
     }
     davit_doctor_fact(d, "D14", "%" PRIu64 " rows, %zu ids", rows, n_ids);
     if (n_ids > rows)
-        say_too_few(d, embed ? embed->name : "config.json: vocab_size", rows, n_ids);
+        say_too_few(d, embed ? embed->name : "config.json: vocab_size", rows);
     else if (n_ids + n_ids / 8 + 1024 < rows)
         davit_doctor_say(
             d, "D14",

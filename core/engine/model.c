@@ -7,6 +7,7 @@
 #include "checkpoint/rename.h"
 #include "exec/budget.h"
 #include "plan/place.h"
+#include "tokenizer/beyond.h"
 
 static const davit_model *checked(const davit_model *model)
 {
@@ -49,24 +50,12 @@ static const char *device_name(const char *given)
 }
 
 /* A vocabulary larger than the embedding would index past it. */
-static int32_t check_vocab(const davit_model *m, DavitReport *report)
+static void check_vocab(const davit_model *m, DavitReport *report)
 {
     const DavitProgram *program = m->plan->program;
-    const uint64_t rows = program->values[program->output].width;
-    const size_t ids = m->tokenizer ? davit_tokenizer_n_ids(m->tokenizer) : 0;
-    if (ids <= rows)
-        return DAVIT_OK;
-    davit_report_add(report, &(DavitFinding){
-                                 .code = DAVIT_R_TOKENIZER_INVALID,
-                                 .severity = DAVIT_WARNING,
-                                 .stage = "tokenizer",
-                                 .subject = "vocabulary",
-                                 .expected = davit_report_text(report, "at most %" G_GUINT64_FORMAT
-                                                               " ids (rows of the head)", rows),
-                                 .found = davit_report_text(report, "%zu ids", ids),
-                                 .message = "the tokenizer has ids that the model has no row for",
-                                 .hint = "a prompt that needs such an id is refused"});
-    return DAVIT_OK;
+    if (m->tokenizer)
+        davit_tokenizer_tell_beyond(m->tokenizer, program->values[program->output].width,
+                                    "vocabulary", report);
 }
 
 static void name_parts(davit_model *m)
@@ -198,7 +187,9 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
     const DavitLoadOptions load = {.progress = p->progress ? forward_progress : NULL,
                                    .ctx = &progress};
     m->weights = davit_weights_load(m->plan, &load, report);
-    return m->weights ? check_vocab(m, report) : -1;
+    if (m->weights)
+        check_vocab(m, report);
+    return m->weights ? DAVIT_OK : -1;
 }
 
 static int status_of(const DavitReport *report)

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plan/speed.h"
+
 /* ---- arithmetic ---- */
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -271,19 +273,10 @@ static void sum_states(const DavitPlan *plan, uint64_t width, DavitEstimate *out
 
 static void fill_reads(DavitEstimate *out)
 {
-    /* nominal speeds of whole classes, in GB/s: what a first guess may take */
-    static const struct {
-        const char *from;
-        double gb_s;
-    } table[DAVIT_ESTIMATE_READS] = {{"page cache", 10},    {"NVMe disk, PCIe 4", 6},
-                                     {"NVMe disk, PCIe 3", 3}, {"SATA disk", 0.5},
-                                     {"25 Gbit/s network", 3}, {"10 Gbit/s network", 1.2},
-                                     {"1 Gbit/s network", 0.12}};
-
     for (size_t i = 0; i < DAVIT_ESTIMATE_READS; i++)
-        out->reads[i] =
-            (DavitEstimateRead){table[i].from, table[i].gb_s,
-                                (double)out->n_bytes / (table[i].gb_s * 1e9)};
+        out->reads[i] = (DavitEstimateRead){
+            davit_read_speeds[i].from, davit_read_speeds[i].gb_s,
+            davit_speed_seconds(out->n_bytes, davit_read_speeds[i].gb_s)};
 }
 
 /* ---- ranks ---- */

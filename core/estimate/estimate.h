@@ -9,6 +9,7 @@
 #define DAVIT_ESTIMATE_ESTIMATE_H
 
 #include "plan/plan.h"
+#include "plan/speed.h"
 
 /* A kind of weights: "embedding" "output head" "attention" "MLP" "experts" "router"
  * "norms" "other". */
@@ -53,7 +54,7 @@ typedef struct DavitEstimateRank {
 
 #define DAVIT_ESTIMATE_PARTS   8
 #define DAVIT_ESTIMATE_LAYOUTS 12
-#define DAVIT_ESTIMATE_READS   7
+#define DAVIT_ESTIMATE_READS   DAVIT_READ_SPEEDS
 #define DAVIT_ESTIMATE_RANKS   5
 #define DAVIT_ESTIMATE_STATES  16
 

@@ -8,6 +8,7 @@
 #include "plan/hash.h"
 #include "plan/ranks.h"
 #include "plan/slot_document.h"
+#include "plan/speed.h"
 
 /* (owned) @text as JSON string; names of files and tensors may be any bytes. */
 static json_t *text_json(const char *text)
@@ -181,28 +182,65 @@ static uint64_t made_by(const DavitPlan *plan, DavitAccess access)
     return n;
 }
 
-/* Bytes that each stage of a load moves, in order. */
-static json_t *stages_json(const DavitPlan *plan)
+/* Bytes that each stage of a load moves, in order, and seconds at @read_gb_s and at the nominal
+ * speeds of as many threads as there are. */
+static json_t *stages_json(const DavitPlan *plan, double read_gb_s)
 {
+    const double threads = MAX(plan->n_lanes, 1u);
     const struct {
         const char *stage, *what;
         uint64_t n_bytes;
+        double gb_s;
     } stages[] = {
-        {"borrow", "left in the files' mappings", plan->borrowed_bytes},
-        {"read", "read from the files", plan->read_bytes},
-        {"copy", "stored bytes written", made_by(plan, DAVIT_ACCESS_COPY)},
-        {"pack", "packed bytes written", made_by(plan, DAVIT_ACCESS_PACK)},
-        {"decode", "decoded values written", made_by(plan, DAVIT_ACCESS_DECODE)},
-        {"upload", "sent to the device", plan->upload_bytes},
-        {"compare", "at most, read again: head against embedding", plan->compare_bytes},
+        {"borrow", "left in the files' mappings", plan->borrowed_bytes, read_gb_s},
+        {"read", "read from the files", plan->read_bytes, read_gb_s},
+        {"copy", "stored bytes written", made_by(plan, DAVIT_ACCESS_COPY),
+         DAVIT_SPEED_COPY * threads},
+        {"pack", "packed bytes written", made_by(plan, DAVIT_ACCESS_PACK),
+         DAVIT_SPEED_PACK * threads},
+        {"decode", "decoded values written", made_by(plan, DAVIT_ACCESS_DECODE),
+         DAVIT_SPEED_DECODE * threads},
+        {"upload", "sent to the device", plan->upload_bytes, DAVIT_SPEED_UPLOAD},
+        {"compare", "at most, read again: head against embedding", plan->compare_bytes,
+         read_gb_s},
     };
     json_t *list = json_array();
 
     for (size_t i = 0; i < G_N_ELEMENTS(stages); i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "stage", stages[i].stage,
-                                              "what", stages[i].what, "bytes",
-                                              (json_int_t)stages[i].n_bytes));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:f, s:f}", "stage", stages[i].stage, "what",
+                            stages[i].what, "bytes", (json_int_t)stages[i].n_bytes, "gb_s",
+                            stages[i].gb_s, "seconds",
+                            davit_speed_seconds(stages[i].n_bytes, stages[i].gb_s)));
     return list;
+}
+
+static json_t *time_json(const DavitPlan *plan, const DavitLoadBytes *bytes, const char *from,
+                         double gb_s)
+{
+    return json_pack("{s:s, s:f, s:f, s:f}", "from", from, "gb_s", gb_s, "load_seconds",
+                     davit_load_seconds(bytes, gb_s), "touch_seconds",
+                     davit_speed_seconds(plan->borrowed_bytes, gb_s));
+}
+
+/* At the user's speed, or at those of what a machine usually has. */
+static json_t *times_json(const DavitPlan *plan, double read_gb_s)
+{
+    static const size_t usual[] = {DAVIT_READ_CACHED, DAVIT_READ_DISK, 3};
+    const DavitLoadBytes bytes = {.read = plan->read_bytes + plan->compare_bytes,
+                                  .copy = made_by(plan, DAVIT_ACCESS_COPY),
+                                  .pack = made_by(plan, DAVIT_ACCESS_PACK),
+                                  .decode = made_by(plan, DAVIT_ACCESS_DECODE),
+                                  .upload = plan->upload_bytes,
+                                  .n_threads = plan->n_lanes};
+    json_t *list = json_array();
+
+    if (read_gb_s > 0)
+        json_array_append_new(list, time_json(plan, &bytes, "--read-speed", read_gb_s));
+    for (size_t i = 0; read_gb_s <= 0 && i < G_N_ELEMENTS(usual); i++)
+        json_array_append_new(list, time_json(plan, &bytes, davit_read_speeds[usual[i]].from,
+                                              davit_read_speeds[usual[i]].gb_s));
+    return json_pack("{s:I, s:o}", "threads", (json_int_t)plan->n_lanes, "sources", list);
 }
 
 /* (owned) "attn.q of layer 3", or null. */
@@ -285,7 +323,8 @@ static json_t *slots_json(const DavitPlan *plan)
     return davit_json_writer_finish(w);
 }
 
-json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report, bool with_slots)
+json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report,
+                            const DavitDocumentOptions *options)
 {
     json_t *document = json_object();
     g_autofree char *hash = NULL;
@@ -301,7 +340,7 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report, bo
     set(document, "rank", number(plan->rank));
     set(document, "decisions", decisions_json(plan));
     set(document, "files", files_json(plan));
-    set(document, "slots", with_slots ? slots_json(plan) : json_null());
+    set(document, "slots", options->with_slots ? slots_json(plan) : json_null());
     set(document, "calls", calls_json(plan));
     set(document, "tied", tied_json(plan));
     set(document, "missing", findings_json(report, DAVIT_R_TENSOR_MISSING));
@@ -309,7 +348,10 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report, bo
     set(document, "mismatched", findings_json(report, DAVIT_R_SHAPE_MISMATCH));
     set(document, "ignored", ignored_json(plan));
     set(document, "totals", totals_json(plan, document));
-    set(document, "stages", stages_json(plan));
+    set(document, "stages",
+        stages_json(plan, options->read_gb_s > 0 ? options->read_gb_s
+                                                 : davit_read_speeds[DAVIT_READ_DISK].gb_s));
+    set(document, "times", times_json(plan, options->read_gb_s));
     set(document, "memory", memory_json(plan));
     set(document, "placed", davit_placed_json(plan));
     hash = davit_plan_hash(plan);

@@ -9,10 +9,16 @@
 
 #include "plan/plan.h"
 
+typedef struct DavitDocumentOptions {
+    bool with_slots;  /* "slots" are there without their "sources"; false: null, and
+                       * slot_document.h writes them with all they have */
+    double read_gb_s; /* speed of the disk for predicted seconds, 1e9 bytes a second; 0 = nominal */
+} DavitDocumentOptions;
+
 /* (owned) The document; its fields are described in README.md of this folder. @report: the
- * findings of the plan, from which missing, unexpected and mismatched are listed. "slots" are
- * there without their "sources", or null without @with_slots: slot_document.h writes all. */
-json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report, bool with_slots);
+ * findings of the plan, from which missing, unexpected and mismatched are listed. */
+json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report,
+                            const DavitDocumentOptions *options);
 
 /* (owned) Array of what each device takes; empty without a placement. (placed_json.c) */
 json_t *davit_placed_json(const DavitPlan *plan);
