@@ -231,8 +231,7 @@ static void drop_consequences(DavitDoctor *doctor)
 /* Parts that later versions bring. */
 static void skip_unbuilt(DavitDoctor *doctor)
 {
-    davit_doctor_skip(doctor, "D44", "files of davit shard, which this version lacks");
-    davit_doctor_skip(doctor, "D47", "a load: davit run --load-stats compares it");
+    davit_doctor_skip(doctor, "D47", "a load: davit run --load-stats tells it beside what was predicted");
 }
 
 DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
@@ -250,7 +249,9 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_check_settings(doctor);
     davit_check_words(doctor);
     davit_check_adapter(doctor);
+    davit_check_rank_files(doctor);
     davit_check_machine(doctor);
+    davit_check_devices(doctor);
     if (options->base)
         compare_base(doctor, report);
     davit_check_deep(doctor);

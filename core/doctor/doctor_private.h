@@ -108,7 +108,9 @@ void davit_check_quant(DavitDoctor *doctor);    /* D17 D18 D19 */
 void davit_check_settings(DavitDoctor *doctor); /* D20 */
 void davit_check_words(DavitDoctor *doctor);    /* D14 D21 */
 void davit_check_adapter(DavitDoctor *doctor);  /* D22 */
-void davit_check_machine(DavitDoctor *doctor);  /* D24 to D34 */
+void davit_check_machine(DavitDoctor *doctor);  /* D24 to D33 */
+void davit_check_devices(DavitDoctor *doctor);  /* D34 */
+void davit_check_rank_files(DavitDoctor *doctor); /* D44 */
 void davit_check_deep(DavitDoctor *doctor);     /* D13 D16 D31 D37 */
 /* D20 and whatever differs from options->base. */
 void davit_check_base(DavitDoctor *doctor, const DavitPatient *base);

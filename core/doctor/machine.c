@@ -148,7 +148,7 @@ static void check_memory(DavitDoctor *d, uint64_t room)
                                                     "all"});
 }
 
-/* ---- D26, D32, D33, D34 ---- */
+/* ---- D26, D32, D33 ---- */
 
 static void check_processors(DavitDoctor *d)
 {
@@ -191,15 +191,6 @@ static void check_pinning(DavitDoctor *d)
                                            : davit_doctor_bytes(lock.rlim_cur);
     davit_doctor_fact(d, "D33", "lockable memory %s; huge pages %s", bytes,
                       thp ? thp : "unknown");
-}
-
-static void check_gpu(DavitDoctor *d)
-{
-    if (access("/proc/driver/nvidia/version", R_OK) != 0)
-        davit_doctor_skip(d, "D34", "an NVIDIA driver");
-    else
-        davit_doctor_skip(d, "D34", "a device's own probe: davit plugin list shows the "
-                                    "kernels that a device has");
 }
 
 /* ---- D27, D28, D29, D30: where the files lie ---- */
@@ -363,7 +354,6 @@ void davit_check_machine(DavitDoctor *doctor)
     check_processors(doctor);
     check_nodes(doctor);
     check_pinning(doctor);
-    check_gpu(doctor);
     if (!first || davit_source_fd(first) < 0) {
         static const char *const ids[] = {"D27", "D28", "D29", "D30"};
 
