@@ -27,6 +27,7 @@ static const DavitFlag flags[] = {
      NULL, "0", false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
+    DAVIT_PAGE_CACHE_FLAG,
     DAVIT_RANK_FLAGS,
     {"allow-draft", 0, DAVIT_FLAG_SWITCH, NULL, "take components of draft kinds", NULL, NULL,
      false},

@@ -46,6 +46,27 @@ static double predicted_seconds(const davit_model_info *i, double *out_gb_s)
     return davit_load_seconds(&bytes, *out_gb_s);
 }
 
+/* How the bytes of private weights came in. */
+static const char *reader(const davit_model_info *i)
+{
+    if (i->read_bytes == 0)
+        return "none";
+    if (i->direct_bytes == 0)
+        return "pread, buffered";
+    return i->direct_bytes == i->read_bytes ? "pread, O_DIRECT" : "pread, O_DIRECT and buffered";
+}
+
+static const char *reader_reason(const davit_model_info *i)
+{
+    if (i->read_bytes == 0)
+        return "all weights stay in the file";
+    if (i->direct_refused)
+        return "the file system does not read past the page cache";
+    if (i->direct_bytes == 0)
+        return "the page cache holds the files, they are small, or it was asked for";
+    return "the page cache held less than half of these files, or it was asked for";
+}
+
 static void set(json_t *to, const char *key, uint64_t n)
 {
     json_object_set_new(to, key, json_integer((json_int_t)n));
@@ -121,7 +142,10 @@ json_t *davit_load_stats_json(const davit_model_info *i)
     set_real(load, "page_cache_before", cached(i));
     set_real(load, "read_bytes_per_thread_s", rate(i->read_bytes, i->read_seconds));
     set_real(load, "convert_bytes_per_thread_s", rate(made_bytes(i), i->make_seconds));
-    json_object_set_new(load, "reader", json_string("pread, buffered"));
+    json_object_set_new(load, "reader", json_string(reader(i)));
+    json_object_set_new(load, "reader_reason", json_string(reader_reason(i)));
+    set(load, "direct_bytes", i->direct_bytes);
+    set(load, "beside_bytes", i->beside_bytes);
     json_object_set_new(load, "bound_by", json_string(bound(i)));
     json_object_set_new(load, "planned", planned_json(i));
     return load;
@@ -173,9 +197,10 @@ void davit_load_stats_print(const davit_model_info *i, const davit_engine *engin
     fprintf(stderr,
             "  page cache    %.0f %% of the files before\n"
             "  phases        open %.3f s, plan %.3f s, tokenizer %.3f s, weights %.3f s\n"
+            "  reader        %s: %s\n"
             "  bound by      %s",
             100 * cached(i), i->open_seconds, i->plan_seconds, i->tokenizer_seconds,
-            i->load_seconds, bound(i));
+            i->load_seconds, reader(i), reader_reason(i), bound(i));
     if (i->read_bytes)
         fprintf(stderr, " (per thread: read %.2f GB/s, convert %.2f GB/s)",
                 rate(i->read_bytes, i->read_seconds) / 1e9,

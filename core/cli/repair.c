@@ -7,6 +7,7 @@
 #include <davit/quant.h>
 
 const char *const davit_dtype_names[] = {"stored", "f32", "f16", "bf16", NULL};
+const char *const davit_cache_names[] = {"auto", "use", "skip", NULL};
 const char *const davit_access_names[] = {"auto", "borrow", "direct", "stream", NULL};
 const char *const davit_layout_names[] = {"auto", "stored", "packed", NULL};
 const char *const davit_activation_names[] = {"auto", "f32", "int8", NULL};

@@ -46,6 +46,12 @@
     {"scale-grid", 0, DAVIT_FLAG_CHOICE, "HOW",                                          \
      "grid of FP8 block scales: as the shape demands, or larger", "exact|padded",        \
      "exact", false}
+/* Of commands that load. */
+#define DAVIT_PAGE_CACHE_FLAG                                                            \
+    {"page-cache", 0, DAVIT_FLAG_CHOICE, "HOW",                                          \
+     "read private copies past it when it does not hold the files, always through it "   \
+     "(a next start is then faster), or never",                                          \
+     "auto|use|skip", "auto", false}
 /* clang-format on */
 
 /* "64MiB" "8GiB" "1.5GB" "4096": bytes. Strict: the whole text, no sign, no overflow. */
@@ -70,6 +76,7 @@ uint32_t davit_call_choice(const DavitCall *call, const char *flag,
                            const char *const *names);
 extern const char *const davit_dtype_names[];   /* in the order of DavitDtypeChoice */
 extern const char *const davit_access_names[];  /* DavitAccessChoice */
+extern const char *const davit_cache_names[];   /* DavitCacheChoice */
 extern const char *const davit_layout_names[];  /* DavitLayoutChoice */
 extern const char *const davit_activation_names[]; /* DavitActivations */
 

@@ -56,6 +56,7 @@ static const DavitFlag flags[] = {
      NULL, "0", false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
+    DAVIT_PAGE_CACHE_FLAG,
     {"load-stats", 0, DAVIT_FLAG_SWITCH, NULL, "print the load report on stderr", NULL, NULL,
      false},
     {"repeat", 0, DAVIT_FLAG_COUNT, "N", "answer the prompt N times", NULL, "1", false},

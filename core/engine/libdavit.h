@@ -73,6 +73,10 @@ void davit_records_free(davit_records *records); /* NULL is fine */
 #define DAVIT_LIB_ACCESS_BORROW 1u /* the same, and nothing is packed */
 #define DAVIT_LIB_ACCESS_DIRECT 2u /* private copies, read into place */
 #define DAVIT_LIB_ACCESS_STREAM 3u /* private copies, through the window */
+/* Reads for private copies (not of bytes that stay in the file). */
+#define DAVIT_LIB_CACHE_AUTO 0u /* past the page cache where it holds less than half of a file */
+#define DAVIT_LIB_CACHE_USE  1u /* through it: the next load finds the files there */
+#define DAVIT_LIB_CACHE_SKIP 2u /* past it wherever the file system can */
 
 /* How much of a device a model may take. */
 typedef struct davit_device_budget {
@@ -103,7 +107,7 @@ typedef struct davit_model_params {
     uint32_t access;               /* DAVIT_LIB_ACCESS_ */
     uint64_t window_bytes;         /* most temporary memory while loading, 0 = 256 MiB */
     uint32_t n_io_threads;         /* that read and convert while loading, 0 = by the machine */
-    uint32_t reserved;
+    uint32_t page_cache;           /* DAVIT_LIB_CACHE_ */
     uint64_t memory_bytes;         /* budget of the host for weights, 0 = none: beyond it layers
                                     * stay on disk */
     uint32_t allow_draft;          /* 1: take components of draft kinds */
@@ -164,6 +168,9 @@ typedef struct davit_model_info {
     uint64_t access_slots[4];          /* slots borrowed, read direct, streamed, deferred */
     uint64_t memory_bytes;             /* the budget, 0 = none */
     uint64_t resident_bytes;           /* most that weights hold at one time, as planned */
+    /* of read_bytes, past the page cache; files opened for that and file systems that refused;
+     * bytes moved beside them, for alignment */
+    uint64_t direct_bytes, direct_files, direct_refused, beside_bytes;
 } davit_model_info;
 int davit_model_describe(const davit_model *model, davit_model_info *out);
 

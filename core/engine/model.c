@@ -185,7 +185,8 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
         return -1;
     Progress progress = {p->progress, p->progress_ctx};
     const DavitLoadOptions load = {.progress = p->progress ? forward_progress : NULL,
-                                   .ctx = &progress};
+                                   .ctx = &progress,
+                                   .cache = (DavitCacheChoice)p->page_cache};
     m->weights = davit_weights_load(m->plan, &load, report);
     if (m->weights)
         check_vocab(m, report);
@@ -208,8 +209,10 @@ int davit_model_load(const davit_model_params *params, davit_model **out_model,
     memcpy(&p, params, MIN(sizeof p, params->struct_size));
     if (p.rank > 0 && p.rank >= p.tp)
         return davit_usage("the rank of davit_model_load is not below tp", out_records);
-    if (p.dtype > DAVIT_LIB_DTYPE_BF16 || p.access > DAVIT_LIB_ACCESS_STREAM)
-        return davit_usage("dtype or access of davit_model_load is not known", out_records);
+    if (p.dtype > DAVIT_LIB_DTYPE_BF16 || p.access > DAVIT_LIB_ACCESS_STREAM ||
+        p.page_cache > DAVIT_LIB_CACHE_SKIP)
+        return davit_usage("dtype, access or page_cache of davit_model_load is not known",
+                           out_records);
 
     DavitReport *report = davit_report_new();
     davit_model *m = g_new0(davit_model, 1);
@@ -306,6 +309,10 @@ int davit_model_describe(const davit_model *model, davit_model_info *out)
         .tokenizer_seconds = model->tokenizer_seconds,
         .memory_bytes = plan->memory_bytes,
         .resident_bytes = plan->resident_bytes,
+        .direct_bytes = s.direct_bytes,
+        .direct_files = s.direct_files,
+        .direct_refused = s.direct_refused,
+        .beside_bytes = s.beside_bytes,
         .read_seconds = s.read_seconds,
         .make_seconds = s.make_seconds};
     count_ways(plan, full.access_slots);

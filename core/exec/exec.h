@@ -20,6 +20,10 @@ typedef struct DavitLoadStats {
     uint64_t borrowed_bytes; /* left in the file's mapping */
     uint64_t read_bytes;     /* asked of the kernel by reads for slots */
     uint64_t compared_bytes; /* read once more: head against embedding */
+    uint64_t direct_bytes;   /* of read_bytes, past the page cache */
+    uint64_t beside_bytes;   /* moved for them beyond what was asked: alignment, probes */
+    uint64_t direct_files;   /* opened for that */
+    uint64_t direct_refused; /* file systems that cannot */
     uint64_t n_reads;
     uint64_t copied_bytes;   /* stored bytes written to private memory */
     uint64_t packed_bytes;
@@ -36,11 +40,19 @@ typedef struct DavitLoadStats {
     double make_seconds;     /* in re-ordering, packing, decoding, uploading, likewise */
 } DavitLoadStats;
 
+/* Whether reads for private weights may go past the page cache. */
+typedef enum DavitCacheChoice {
+    DAVIT_CACHE_AUTO, /* files of which it holds less than half, where the file system can */
+    DAVIT_CACHE_USE,  /* never: the next load finds the files there */
+    DAVIT_CACHE_SKIP, /* every read of every file that can */
+} DavitCacheChoice;
+
 typedef struct DavitLoadOptions {
     /* Called from the loading thread, at most every few MiB. NULL = none. Return false to
      * cancel (DAVIT_R_CANCELLED). */
     bool (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *ctx;
+    DavitCacheChoice cache;
 } DavitLoadOptions;
 
 typedef struct DavitWeights DavitWeights;

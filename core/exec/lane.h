@@ -9,9 +9,11 @@
 #define DAVIT_EXEC_LANE_H
 
 #include "exec/items.h"
+#include "exec/reader.h"
 
 typedef struct DavitLane {
     const DavitPlan *plan; /* (borrowed) */
+    DavitReader *reader;   /* (borrowed) of all lanes */
     uint8_t *mem;          /* (borrowed) lane_bytes of the window */
     uint64_t n_bytes, used;
     uint8_t *base;         /* (borrowed) memory of the item's slot, NULL = on a device */
@@ -26,7 +28,8 @@ typedef struct DavitLane {
 /* Make one piece: lane->base or lane->upload is set. */
 int32_t davit_lane_make(DavitLane *lane, const DavitItem *item);
 
-/* Exactly @n_bytes of a file at @off, counted. */
+/* Exactly @n_bytes of a file at @off to their place, counted; memory of the lane that is not in
+ * use may be overwritten. */
 int32_t davit_lane_read(DavitLane *lane, uint32_t file, uint64_t off, uint8_t *to,
                         uint64_t n_bytes);
 

@@ -103,6 +103,8 @@ static void add_stats(Run *run, const DavitLoadStats *mine)
     DavitLoadStats *s = run->stats;
     pthread_mutex_lock(&run->lock);
     s->read_bytes += mine->read_bytes;
+    s->direct_bytes += mine->direct_bytes;
+    s->beside_bytes += mine->beside_bytes;
     s->n_reads += mine->n_reads;
     s->copied_bytes += mine->copied_bytes;
     s->packed_bytes += mine->packed_bytes;
@@ -156,6 +158,7 @@ static void run_workers(Run *run, const DavitArena *window, unsigned n)
         workers[k] = (Worker){.run = run,
                               .first = k == 0,
                               .lane = {.plan = plan,
+                                       .reader = run->job->reader,
                                        .mem = window->base ? window->base + k * plan->lane_bytes
                                                            : NULL,
                                        .n_bytes = plan->lane_bytes,

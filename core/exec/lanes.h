@@ -6,6 +6,7 @@
 #define DAVIT_EXEC_LANES_H
 
 #include "exec/items.h"
+#include "exec/reader.h"
 
 /* Private memory of a slot. */
 typedef struct DavitSlotPlace {
@@ -18,6 +19,7 @@ typedef struct DavitSlotPlace {
 typedef struct DavitLanesJob {
     const DavitPlan *plan;
     const DavitLoadOptions *options;
+    DavitReader *reader;
     GArray *items;        /* DavitItem; sorted here */
     const GArray *places; /* [n_slots] DavitSlotPlace */
     const davit_device_iface *device; /* NULL = host memory */

@@ -11,7 +11,6 @@
 #include "exec/items.h"
 #include "exec/lanes.h"
 #include "plan/layout.h"
-#include "source/cached.h"
 
 struct DavitWeights {
     const DavitPlan *plan;
@@ -255,9 +254,9 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
 {
     const DavitPlan *plan = w->plan;
     int32_t status = open_device(w, report);
-    for (size_t i = 0; i < davit_checkpoint_n_files(plan->checkpoint); i++)
-        davit_source_cached(davit_checkpoint_file(plan->checkpoint, i).source,
-                            &w->stats.probed_pages, &w->stats.cached_pages);
+    /* probed also where nothing is read: the report tells what the page cache held */
+    g_autoptr(DavitReader) reader = davit_reader_new(
+        plan->checkpoint, plan->n_lanes ? options->cache : DAVIT_CACHE_USE, NULL, &w->stats);
     for (size_t i = 0; !status && i < plan->n_slots; i++)
         if (plan->slots[i].present && plan->slots[i].used && plan->slots[i].tied_to < 0 &&
             plan->slots[i].access == DAVIT_ACCESS_BORROW)
@@ -274,6 +273,7 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
         status = reserve(w, places, n_bytes, report);
     const DavitLanesJob job = {.plan = plan,
                                .options = options,
+                               .reader = reader,
                                .items = items,
                                .places = places,
                                .device = w->device,

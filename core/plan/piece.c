@@ -8,12 +8,14 @@
 
 #include "plan/layout.h"
 
-#define PIECE_BYTES    (4ull << 20)   /* written by a piece: small enough for progress */
-#define CHUNK_MOST     (1ull << 20)   /* spec: 1 MiB reads reach the knee of warm pread */
+#define PIECE_BYTES    (8ull << 20)   /* written by a piece: small enough for progress */
+#define CHUNK_MOST     (4ull << 20)   /* where cold reads past the cache stop gaining */
 #define CHUNK_LEAST    (64ull << 10)  /* below, system calls cost more than bytes */
 #define DEFAULT_WINDOW (256ull << 20)
 #define LANE_ALIGN     64u
 #define SCRATCH_TAKES  (DAVIT_MAX_PARTS + 2) /* most blocks of scratch at one time */
+#define LEAST_LANES    4u /* on few CPUs too: a disk gives more to several that wait */
+#define READ_ROOM      (DAVIT_READ_SLACK + DAVIT_DIRECT_ALIGN) /* and to start aligned */
 
 static const davit_tensor_info *part_tensor(const DavitPlan *plan,
                                             const DavitModule *module, size_t part)
@@ -104,9 +106,14 @@ void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
 
 /* ---- pieces ---- */
 
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
 static uint64_t align_up(uint64_t n)
 {
-    return (n + LANE_ALIGN - 1) / LANE_ALIGN * LANE_ALIGN;
+    return round_up(n, LANE_ALIGN);
 }
 
 static uint64_t gcd(uint64_t a, uint64_t b)
@@ -195,7 +202,7 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
             in_row += d->parts[p].row_bytes;
             n_by_row++;
         } else {
-            whole += align_up(part_tensor(plan, source->module, p)->n_bytes);
+            whole += align_up(part_tensor(plan, source->module, p)->n_bytes) + READ_ROOM;
         }
     }
     out->rows = whole ? source->n_rows
@@ -203,7 +210,9 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
     if (slot->way == DAVIT_WAY_DIRECT) {
         /* parts lie one after another in memory, so several make one piece */
         out->rows = d->n_parts == 1 ? out->rows : source->n_rows;
-        *out = (DavitPiece){.rows = out->rows, .chunk_rows = out->rows};
+        *out = (DavitPiece){.rows = out->rows,
+                            .chunk_rows = out->rows,
+                            .stage_bytes = MIN(target, out->rows * in_row) + READ_ROOM};
         return;
     }
     if (slot->access == DAVIT_ACCESS_COPY && d->n_parts > 1)
@@ -212,7 +221,8 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
         whole_units(target / (turned ? slot->n_cols * sizeof(float) : MAX(in_row, 1)),
                     unit, out->rows);
     /* each part starts aligned */
-    out->stage_bytes = whole + out->chunk_rows * in_row + n_by_row * LANE_ALIGN;
+    out->stage_bytes =
+        whole + out->chunk_rows * in_row + n_by_row * (READ_ROOM + LANE_ALIGN);
     out->scratch_bytes = scratch_of(plan, slot, source, in_row, out);
 }
 
@@ -283,7 +293,7 @@ static void find_peak_slot(DavitPlan *plan)
 
 void davit_plan_window(DavitPlan *plan, uint64_t window_limit, unsigned n_lanes)
 {
-    unsigned lanes = n_lanes ? n_lanes : CLAMP(g_get_num_processors(), 2, 16);
+    unsigned lanes = n_lanes ? n_lanes : CLAMP(g_get_num_processors(), LEAST_LANES, 16);
 
     plan->window_limit = window_limit ? window_limit : DEFAULT_WINDOW;
     plan->lane_slot = -1;
@@ -291,7 +301,8 @@ void davit_plan_window(DavitPlan *plan, uint64_t window_limit, unsigned n_lanes)
     if (any_private(plan)) {
         const uint64_t target = davit_piece_target(plan->window_limit, lanes);
 
-        plan->lane_bytes = lane_need(plan, target, &plan->lane_slot);
+        plan->lane_bytes =
+            round_up(lane_need(plan, target, &plan->lane_slot), DAVIT_DIRECT_ALIGN);
         while (lanes > 1 && lanes * plan->lane_bytes > plan->window_limit)
             lanes--;
         plan->n_lanes = lanes;

@@ -7,6 +7,11 @@
 #define DAVIT_PLAN_PIECE_H
 
 #include "plan/plan.h"
+#include "source/direct.h"
+
+/* Bytes by which the memory of a read is larger than what is asked for: reads past the page
+ * cache start before it and end behind it. */
+#define DAVIT_READ_SLACK (2ull * DAVIT_DIRECT_ALIGN)
 
 /* A range of a file that a slot takes. */
 typedef struct DavitRead {

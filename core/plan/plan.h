@@ -204,7 +204,7 @@ typedef struct DavitPlanOptions {
     DavitAccessChoice access;
     DavitDtypeChoice dtype; /* of matrices in memory */
     uint64_t window_bytes;  /* bound of temporary memory while loading, 0 = 256 MiB */
-    unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 2 to 16 */
+    unsigned n_lanes;       /* threads that read and make, 0 = CPUs, 4 to 16 */
     uint64_t memory_bytes;  /* budget of the host for weights, 0 = none; with device_map "auto"
                              * for all that a run takes */
     const char *device_map; /* NULL, "auto" or the file of a device map (device_map.h) */
