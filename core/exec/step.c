@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/ahead.h"
 #include "exec/arena.h"
 #include "exec/collective.h"
 #include "exec/exec.h"
@@ -18,6 +19,7 @@ struct DavitStep {
     const DavitPlan *plan;
     const DavitWeights *weights;
     bool drops;              /* layers are given back after they ran */
+    DavitAhead *ahead;       /* (owned) reads layers that drop; NULL = none */
     DavitKv *kv;
     DavitPool *pool;
     DavitComm *comm;         /* NULL = one process */
@@ -285,6 +287,8 @@ DavitStep *davit_step_new(const DavitPlan *plan, const DavitWeights *weights, Da
     step->weights = weights;
     for (size_t i = 0; i < plan->n_slots; i++)
         step->drops |= plan->slots[i].way == DAVIT_WAY_DEFER;
+    if (step->drops)
+        step->ahead = davit_ahead_new(plan);
     step->max_blocks = (limits->n_ctx + plan->block_tokens - 1) / plan->block_tokens;
     if (step_init(step, weights, report))
         return NULL;
@@ -295,6 +299,7 @@ void davit_step_free(DavitStep *step)
 {
     if (!step)
         return;
+    davit_ahead_free(step->ahead);
     if (step->device) {
         if (step->value_base)
             step->device->free(step->device_self, 0, step->value_base);
@@ -345,6 +350,12 @@ static bool ends_layer(const DavitProgram *program, size_t i)
            program->instrs[i + 1].layer != program->instrs[i].layer;
 }
 
+static bool begins_layer(const DavitProgram *program, size_t i)
+{
+    return program->instrs[i].layer >= 0 &&
+           (i == 0 || program->instrs[i - 1].layer != program->instrs[i].layer);
+}
+
 static void run_host(void *ctx, unsigned worker)
 {
     DavitStep *step = ctx;
@@ -354,6 +365,8 @@ static void run_host(void *ctx, unsigned worker)
         const davit_kernel_entry *entry = step->entries[i];
         const davit_work *work = &step->work[i];
         const DavitComponent *kernels = program->instrs[i].kernels;
+        if (step->ahead && worker == 0 && begins_layer(program, i))
+            davit_ahead_begin(step->ahead, program->instrs[i].layer);
         davit_running_set(kernels ? kernels->id : NULL, program->instrs[i].op);
         for (uint32_t phase = 0; phase < work->n_phases; phase++, phase_no++) {
             while (davit_pool_take(step->pool, phase_no, work->n_tasks[phase], &first, &count))

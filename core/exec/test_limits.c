@@ -10,6 +10,7 @@
 #include <glib/gstdio.h>
 
 #include "base/sanitizer.h"
+#include "exec/ahead.h"
 #include "exec/budget.h"
 #include "exec/test_load.h"
 #include "exec/verify.h"
@@ -223,6 +224,49 @@ static void budget_decides(void)
     g_assert_true(test_load_says(none.report, DAVIT_R_MEMORY_SHORT));
 }
 
+/* ---- read-ahead ---- */
+
+/* Bytes of one layer's deferred slots, that its files are asked for. */
+static uint64_t deferred_bytes(const DavitPlan *plan, int64_t layer)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < plan->n_slots; i++)
+        if (plan->slots[i].layer == layer && plan->slots[i].way == DAVIT_WAY_DEFER)
+            n += plan->slots[i].borrowed_bytes;
+    return n;
+}
+
+static void wait_for(DavitAhead *ahead, uint64_t n)
+{
+    while (davit_ahead_bytes(ahead) < n)
+        g_thread_yield(); /* ctest ends a test that never comes here */
+    g_assert_cmpuint(davit_ahead_bytes(ahead), ==, n);
+}
+
+/* The first layer at once, then the one behind the one that runs; behind the last the first. */
+static void next_layer_is_read_ahead(void)
+{
+    g_autofree char *path =
+        g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models/llama_mini", NULL);
+    DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN, .n_lanes = 1};
+    g_auto(TestLoad) all = test_load_open(path, &options);
+    g_assert_null(davit_ahead_new(all.plan)); /* nothing is on disk */
+    for (size_t i = 0; i < all.plan->n_slots; i++)
+        if (all.plan->slots[i].way == DAVIT_WAY_BORROW && all.plan->slots[i].layer >= 0)
+            all.plan->slots[i].way = DAVIT_WAY_DEFER; /* whatever a budget would keep */
+    const uint64_t n[] = {deferred_bytes(all.plan, 0), deferred_bytes(all.plan, 1)};
+    g_assert_cmpuint(all.plan->n_layers, ==, 2);
+    g_assert_cmpuint(MIN(n[0], n[1]), >, 0);
+    g_autoptr(DavitAhead) ahead = davit_ahead_new(all.plan);
+    g_assert_nonnull(ahead);
+    wait_for(ahead, n[0]);
+    davit_ahead_begin(ahead, -1); /* globals are no layer */
+    davit_ahead_begin(ahead, 0);
+    wait_for(ahead, n[0] + n[1]);
+    davit_ahead_begin(ahead, 1);
+    wait_for(ahead, 2 * n[0] + n[1]);
+}
+
 /* ---- again and again ---- */
 
 static unsigned count_fds(void)
@@ -271,6 +315,7 @@ int main(int argc, char **argv)
     g_test_add_func("/limits/removed", removed_file_still_loads);
     g_test_add_func("/limits/dropped", dropped_pages_are_given_back);
     g_test_add_func("/limits/budget", budget_decides);
+    g_test_add_func("/limits/ahead", next_layer_is_read_ahead);
     g_test_add_func("/limits/again", loads_leave_nothing);
     return g_test_run();
 }
