@@ -148,6 +148,7 @@ size_t davit_json_run_texts(DavitJsonRun *run, const char *until, DavitJsonItem 
             p = take_pair(p, run->end, &out[n]);
         } else {
             out[n].second = (davit_span){NULL, 0};
+            out[n].escaped_second = false;
             p = take_text(p, run->end, &out[n].text, &out[n].escaped);
         }
         if (!p)

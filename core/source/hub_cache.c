@@ -113,6 +113,7 @@ char *davit_hub_id_of(const char *dir)
     g_autofree char *name = g_path_get_basename(real ? real : "");
     g_autofree char *above = g_path_get_dirname(real ? real : "");
     g_autofree char *folder = NULL;
+    g_autofree char *id = NULL;
     char *gap;
 
     /* the repository, or the folder of its snapshots */
@@ -120,13 +121,13 @@ char *davit_hub_id_of(const char *dir)
     free(real);
     if (!g_str_has_prefix(folder, "models--"))
         return NULL;
-    name = g_strdup(folder + strlen("models--"));
-    gap = strstr(name, "--");
+    id = g_strdup(folder + strlen("models--"));
+    gap = strstr(id, "--");
     if (gap) {
         *gap = '/';
         memmove(gap + 1, gap + 2, strlen(gap + 2) + 1);
     }
-    return davit_hub_is_id(name) ? g_steal_pointer(&name) : NULL;
+    return davit_hub_is_id(id) ? g_steal_pointer(&id) : NULL;
 }
 
 /* ---- refs and snapshots ---- */
