@@ -349,7 +349,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     make_model();
     g_test_add_data_func("/peak/private/8MiB", "8MiB", private_memory_is_predicted);
-    /* other windows: core/exec/test_weights.c, without the program around */
+    /* other windows: core/exec/test_limits.c, without the program around */
     g_test_add_func("/peak/plan_is_run", plan_is_what_run_does);
     g_test_add_func("/peak/disk", disk_stays_in_the_budget);
     code = g_test_run();
