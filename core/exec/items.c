@@ -6,6 +6,7 @@
 
 #include "exec/arena.h"
 #include "plan/layout.h"
+#include "plan/part.h"
 
 static int32_t too_large(const DavitSlot *slot, DavitReport *report)
 {
@@ -16,23 +17,17 @@ static int32_t too_large(const DavitSlot *slot, DavitReport *report)
                                                     .message = "size of a slot overflows"});
 }
 
-static const davit_tensor_info *part_tensor(const DavitPlan *plan, const DavitModule *module,
-                                            size_t part)
-{
-    const size_t index = (size_t)module->desc.parts[part].index;
-    return davit_checkpoint_tensor(plan->checkpoint, module->tensor[index]);
-}
-
 int32_t davit_module_part(const DavitPlan *plan, const DavitModule *module, size_t part,
                           uint64_t expert, uint64_t row, const uint8_t **out,
                           DavitReport *report)
 {
-    const davit_tensor_info *t = part_tensor(plan, module, part);
+    const davit_tensor_info *t = davit_part_tensor(plan, module, part);
     const uint64_t row_bytes = module->desc.parts[part].row_bytes;
-    /* (expert, row) lie inside the checked module, so off stays inside the tensor */
-    const uint64_t off = row_bytes * (expert * module->desc.n_rows + row);
-    return davit_checkpoint_view(plan->checkpoint, t->file, t->off + off, t->n_bytes - off,
-                                 out, report);
+    /* (expert, row) lie inside the checked module, so pos stays inside the part */
+    const uint64_t pos = row_bytes * (expert * module->desc.n_rows + row);
+    uint64_t n = 0;
+    const uint64_t off = davit_part_off(plan, module, part, pos, &n);
+    return davit_checkpoint_view(plan->checkpoint, t->file, off, n, out, report);
 }
 
 /* ---- sizes ---- */
@@ -53,7 +48,7 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitSlotSource *source,
                    ? 0
                    : n;
     default: {
-        const uint64_t row_bytes = davit_source_row_bytes(source, part);
+        const uint64_t row_bytes = source->module->desc.parts[part].row_bytes;
         return __builtin_mul_overflow(n_rows, row_bytes, &n) ? 0 : n;
     }
     }
@@ -64,7 +59,7 @@ static uint64_t part_bytes(const DavitPlan *plan, const DavitSlot *slot,
 {
     const DavitModule *module = source->module;
     return slot->access == DAVIT_ACCESS_COPY && module->desc.parts[part].row_bytes == 0
-               ? part_tensor(plan, module, part)->n_bytes
+               ? davit_part_bytes(plan, module, part)
                : rows_bytes(slot, source, part, source->n_rows);
 }
 
@@ -96,10 +91,12 @@ static uint64_t file_key(const DavitPlan *plan, const DavitSlotSource *source, u
                          uint64_t row)
 {
     const DavitModule *module = source->module;
-    const davit_tensor_info *t = part_tensor(plan, module, 0);
+    const uint64_t bytes = davit_part_bytes(plan, module, 0);
     const uint64_t all = module->desc.n_experts * module->desc.n_rows;
-    const uint64_t at = expert * module->desc.n_rows + source->row + row;
-    return ((uint64_t)t->file << 48) + ((t->off + t->n_bytes / all * MIN(at, all)) >> 8);
+    const uint64_t at = bytes / all * (expert * module->desc.n_rows + source->row + row);
+    uint64_t n = 0;
+    return ((uint64_t)davit_part_tensor(plan, module, 0)->file << 48) +
+           (davit_part_off(plan, module, 0, MIN(at, bytes - 1), &n) >> 8);
 }
 
 static void cut_pieces(const DavitPlan *plan, const DavitSlot *slot,
@@ -142,7 +139,7 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
             return too_large(slot, report);
         seg.part_off[p] = *at;
         seg.row_bytes[p] =
-            copy ? davit_source_row_bytes(source, p)
+            copy ? module->desc.parts[p].row_bytes
                  : rows_bytes(slot, source, 0,
                               slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1);
         *at = davit_align_up(end, plan->device_align);

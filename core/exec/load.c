@@ -11,6 +11,7 @@
 #include "exec/items.h"
 #include "exec/lanes.h"
 #include "plan/layout.h"
+#include "plan/part.h"
 
 struct DavitWeights {
     const DavitPlan *plan;
@@ -358,10 +359,11 @@ void davit_weights_drop_layer(const DavitWeights *w, int64_t layer)
         for (size_t s = 0; s < slot->n_sources; s++) {
             const DavitModule *module = slot->sources[s].module;
             for (size_t p = 0; p < module->desc.n_parts; p++) {
-                const davit_tensor_info *t = davit_checkpoint_tensor(
-                    w->plan->checkpoint, module->tensor[module->desc.parts[p].index]);
+                const davit_tensor_info *t = davit_part_tensor(w->plan, module, p);
+                uint64_t n = 0; /* borrowed: one run */
+                const uint64_t off = davit_part_off(w->plan, module, p, 0, &n);
                 davit_source_drop(davit_checkpoint_file(w->plan->checkpoint, t->file).source,
-                                  t->off, t->n_bytes);
+                                  off, n);
             }
         }
     }

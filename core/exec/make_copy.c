@@ -4,22 +4,7 @@
 
 #include <string.h>
 
-/* Columns of this rank, row by row: only they are read. */
-static int32_t copy_columns(DavitLane *lane, const DavitItem *item, size_t part, uint8_t *to)
-{
-    const davit_tensor_info *t = davit_item_tensor(lane, item, part);
-    const uint64_t row_bytes = item->source->module->desc.parts[part].row_bytes;
-    const uint64_t run = davit_source_row_bytes(item->source, part);
-    uint64_t off = t->off + davit_stored_index(item, item->expert, item->row) * row_bytes +
-                   davit_source_col_off(item->source, part);
-    for (uint64_t r = 0; r < item->n_rows; r++, off += row_bytes, to += run) {
-        const int32_t status = davit_lane_read(lane, t->file, off, to, run);
-        if (status)
-            return status;
-    }
-    lane->stats.copied_bytes += item->n_rows * run;
-    return DAVIT_OK;
-}
+#include "plan/part.h"
 
 int32_t davit_make_direct(DavitLane *lane, const DavitItem *item, uint64_t segment)
 {
@@ -27,25 +12,20 @@ int32_t davit_make_direct(DavitLane *lane, const DavitItem *item, uint64_t segme
     DavitStage stage = {0};
     int32_t status = DAVIT_OK;
     for (size_t p = 0; !status && p < module->desc.n_parts; p++) {
-        const davit_tensor_info *t = davit_item_tensor(lane, item, p);
         const uint64_t row_bytes = module->desc.parts[p].row_bytes;
-        const uint64_t n = row_bytes ? item->n_rows * row_bytes : t->n_bytes;
+        const uint64_t all = davit_part_bytes(lane->plan, module, p);
+        const uint64_t n = row_bytes ? item->n_rows * row_bytes : all;
         const uint64_t first = davit_stored_index(item, item->expert, item->row) * row_bytes;
         uint8_t *to = lane->base + segment + davit_copy_part_off(lane->plan, item->source, p) +
-                      item->row * davit_source_row_bytes(item->source, p);
-        if (item->source->n_cols) {
-            status = copy_columns(lane, item, p, to);
-            continue;
-        }
-        status = davit_lane_read(lane, t->file, t->off + first, to, n);
+                      item->row * row_bytes;
+        status = davit_lane_read_part(lane, module, p, first, n, to);
         lane->stats.copied_bytes += status ? 0 : n;
         /* checked where it lies */
-        stage.part[p] = (davit_quant_bytes){
-            (const uint8_t *)((uintptr_t)to - (uintptr_t)first), t->n_bytes};
+        stage.part[p] =
+            (davit_quant_bytes){(const uint8_t *)((uintptr_t)to - (uintptr_t)first), all};
     }
-    if (status || item->source->n_cols)
-        return status;
-    return davit_stage_verify(lane, item, &stage, item->expert, item->row, item->n_rows);
+    return status ? status
+                  : davit_stage_verify(lane, item, &stage, item->expert, item->row, item->n_rows);
 }
 
 static int32_t copy_part(DavitLane *lane, const DavitItem *item, const DavitStage *stage, size_t part,

@@ -5,16 +5,9 @@
 
 #include "exec/arena.h"
 #include "plan/module.h"
+#include "plan/part.h"
 
 #define LANE_ALIGN 64u
-
-const davit_tensor_info *davit_item_tensor(const DavitLane *lane, const DavitItem *item,
-                                            size_t part)
-{
-    const DavitModule *module = item->source->module;
-    return davit_checkpoint_tensor(lane->plan->checkpoint,
-                                   module->tensor[module->desc.parts[part].index]);
-}
 
 /* The plan's arithmetic says that it fits; a piece that does not is a fault of ours. */
 uint8_t *davit_lane_take(DavitLane *lane, uint64_t n_bytes)
@@ -62,6 +55,38 @@ int32_t davit_lane_read(DavitLane *lane, uint32_t file, uint64_t off, uint8_t *t
                                         lane->report));
 }
 
+int32_t davit_lane_read_part(DavitLane *lane, const DavitModule *module, size_t part, uint64_t pos,
+                             uint64_t n_bytes, uint8_t *to)
+{
+    const uint32_t file = davit_part_tensor(lane->plan, module, part)->file;
+    while (n_bytes > 0) {
+        uint64_t n = 0;
+        const uint64_t off = davit_part_off(lane->plan, module, part, pos, &n);
+        n = MIN(n, n_bytes);
+        const int32_t status = davit_lane_read(lane, file, off, to, n);
+        if (status)
+            return status;
+        pos += n;
+        to += n;
+        n_bytes -= n;
+    }
+    return DAVIT_OK;
+}
+
+/* Bytes [pos, pos + n_bytes) of a part in memory of the lane: one range of the file, or gathered. */
+static int32_t stage_part(DavitLane *lane, const DavitModule *module, size_t part, uint64_t pos,
+                          uint64_t n_bytes, const uint8_t **out)
+{
+    uint64_t run = 0;
+    const uint64_t off = davit_part_off(lane->plan, module, part, pos, &run);
+    if (run >= n_bytes)
+        return stage_bytes(lane, davit_part_tensor(lane->plan, module, part)->file, off, n_bytes,
+                           out);
+    uint8_t *to = davit_lane_take(lane, n_bytes);
+    *out = to;
+    return davit_lane_read_part(lane, module, part, pos, n_bytes, to);
+}
+
 int32_t davit_stage_whole(DavitLane *lane, const DavitItem *item, DavitStage *stage)
 {
     const DavitModule *module = item->source->module;
@@ -69,12 +94,12 @@ int32_t davit_stage_whole(DavitLane *lane, const DavitItem *item, DavitStage *st
     for (size_t p = 0; p < module->desc.n_parts; p++) {
         if (davit_part_by_row(item->slot, module, p))
             continue;
-        const davit_tensor_info *t = davit_item_tensor(lane, item, p);
+        const uint64_t n = davit_part_bytes(lane->plan, module, p);
         const uint8_t *at;
-        const int32_t status = stage_bytes(lane, t->file, t->off, t->n_bytes, &at);
+        const int32_t status = stage_part(lane, module, p, 0, n, &at);
         if (status)
             return status;
-        stage->part[p] = (davit_quant_bytes){at, t->n_bytes};
+        stage->part[p] = (davit_quant_bytes){at, n};
     }
     stage->whole_used = lane->used;
     return DAVIT_OK;
@@ -93,16 +118,15 @@ int32_t davit_stage_rows(DavitLane *lane, const DavitItem *item, uint64_t expert
     for (size_t p = 0; p < module->desc.n_parts; p++) {
         if (!davit_part_by_row(item->slot, module, p))
             continue;
-        const davit_tensor_info *t = davit_item_tensor(lane, item, p);
         const uint64_t row_bytes = module->desc.parts[p].row_bytes;
-        const uint64_t off = davit_stored_index(item, expert, row) * row_bytes;
+        const uint64_t pos = davit_stored_index(item, expert, row) * row_bytes;
         const uint8_t *at;
-        const int32_t status =
-            stage_bytes(lane, t->file, t->off + off, n_rows * row_bytes, &at);
+        const int32_t status = stage_part(lane, module, p, pos, n_rows * row_bytes, &at);
         if (status)
             return status;
         stage->part[p] =
-            (davit_quant_bytes){(const uint8_t *)((uintptr_t)at - (uintptr_t)off), t->n_bytes};
+            (davit_quant_bytes){(const uint8_t *)((uintptr_t)at - (uintptr_t)pos),
+                                davit_part_bytes(lane->plan, module, p)};
     }
     return DAVIT_OK;
 }

@@ -12,9 +12,9 @@ typedef struct DavitStage {
     uint64_t whole_used; /* lane memory behind the parts that are read whole */
 } DavitStage;
 
-/* (borrowed) The stored tensor of a part. */
-const davit_tensor_info *davit_item_tensor(const DavitLane *lane, const DavitItem *item,
-                                           size_t part);
+/* Bytes [pos, pos + n_bytes) of a part to @to, run by run. */
+int32_t davit_lane_read_part(DavitLane *lane, const DavitModule *module, size_t part, uint64_t pos,
+                             uint64_t n_bytes, uint8_t *to);
 
 /* @n_bytes of the lane's memory until lane->used goes back. The plan's arithmetic says that it
  * fits; a piece that does not is a fault of ours. */

@@ -9,6 +9,7 @@
 #include "exec/pool.h"
 #include "exec/items.h"
 #include "plan/module.h"
+#include "plan/part.h"
 
 #define PIECE_BYTES (4u << 20)
 #define MOST_THREADS 8u
@@ -30,22 +31,17 @@ typedef struct Run {
     int32_t status;
 } Run;
 
-static const davit_tensor_info *part_tensor(const DavitPlan *plan, const DavitModule *module,
-                                            size_t part)
-{
-    return davit_checkpoint_tensor(plan->checkpoint,
-                                   module->tensor[module->desc.parts[part].index]);
-}
-
 static void add_pieces(const DavitPlan *plan, const DavitSlotSource *source, GArray *out)
 {
     const DavitModule *module = source->module;
-    const davit_tensor_info *t = part_tensor(plan, module, 0);
+    const uint64_t file = davit_part_tensor(plan, module, 0)->file;
     const uint64_t row_bytes = MAX(module->desc.parts[0].row_bytes, 1);
     const uint64_t step = MAX(PIECE_BYTES / row_bytes, 1);
+    uint64_t start, run = 0;
 
     if (!module->iface->verify)
         return;
+    start = davit_part_off(plan, module, 0, 0, &run);
     for (uint64_t e = 0; e < source->n_experts; e++)
         for (uint64_t r = 0; r < source->n_rows; r += step) {
             const Piece piece = {
@@ -53,7 +49,7 @@ static void add_pieces(const DavitPlan *plan, const DavitSlotSource *source, GAr
                 .expert = source->expert + e,
                 .row = source->row + r,
                 .n_rows = MIN(step, source->n_rows - r),
-                .key = ((uint64_t)t->file << 48) + t->off +
+                .key = (file << 48) + start +
                        ((source->expert + e) * module->desc.n_rows + r) * row_bytes};
             g_array_append_val(out, piece);
         }
@@ -84,7 +80,7 @@ static int32_t verify_piece(const DavitPlan *plan, const Piece *piece, DavitRepo
 
         if (status)
             return status;
-        parts[p].n_bytes = part_tensor(plan, module, p)->n_bytes;
+        parts[p].n_bytes = davit_part_bytes(plan, module, p);
     }
     return davit_module_verify(module, &tile, "run", report);
 }

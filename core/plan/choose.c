@@ -457,10 +457,10 @@ static DavitLayoutOption rank_option(const DavitDraft *draft, const DavitSlot *s
         option.access = DAVIT_ACCESS_DECODE;
         option.layout = draft->f32;
         option.reason = "a transform changes its values";
-    } else if (slot->sources[0].n_cols || slot->perm_heads) {
+    } else if (!davit_slot_in_place(slot) || slot->perm_heads) {
         option.access = DAVIT_ACCESS_COPY;
         option.reason = slot->perm_heads ? "rows are put in another order"
-                                         : "columns of this rank are gathered";
+                                         : "this rank's bytes are gathered";
     }
     return option;
 }

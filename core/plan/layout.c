@@ -5,12 +5,21 @@
 
 #include <string.h>
 
+#include "plan/part.h"
 #include "plan/piece.h"
 
 bool davit_slot_is_vector(const DavitSlot *slot)
 {
     return slot->rank < 2 || strcmp(slot->row.cls, "norm") == 0 ||
            strcmp(slot->row.cls, "f32") == 0;
+}
+
+bool davit_slot_in_place(const DavitSlot *slot)
+{
+    for (size_t s = 0; s < slot->n_sources; s++)
+        if (!davit_module_in_place(slot->sources[s].module))
+            return false;
+    return true;
 }
 
 static bool on_cpu(const DavitDraft *draft)
@@ -195,6 +204,8 @@ static void add_stored(const DavitDraft *draft, const DavitSlot *slot, const cha
         add_option(options, DAVIT_ACCESS_COPY, stored, "uploaded as stored");
     else if (slot->perm_heads)
         add_option(options, DAVIT_ACCESS_COPY, stored, "rows are put in another order");
+    else if (!davit_slot_in_place(slot))
+        add_option(options, DAVIT_ACCESS_COPY, stored, "this rank's bytes are gathered");
     else if (access == DAVIT_ACCESS_FORCE_DIRECT || access == DAVIT_ACCESS_FORCE_STREAM)
         add_option(options, DAVIT_ACCESS_COPY, stored, "a private copy, by --access");
     else
@@ -222,10 +233,6 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     if (asked && slot->sources[0].module->desc.layout != asked) {
-        if (slot->sources[0].n_cols) {
-            *out_why = "columns of a rank are taken as stored, and --dtype asks for another type";
-            return options;
-        }
         add_option(options, DAVIT_ACCESS_DECODE, asked, "another type, by --dtype");
         return options;
     }
@@ -234,10 +241,6 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     stored = slot->sources[0].module->desc.layout;
-    if (slot->sources[0].n_cols) {
-        add_option(options, DAVIT_ACCESS_COPY, stored, "columns of this rank are gathered");
-        return options;
-    }
     addressable = rows_addressable(slot);
     if (addressable)
         add_stored(draft, slot, stored, options);
@@ -264,12 +267,9 @@ static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src
     uint64_t n = 0;
 
     for (uint32_t p = 0; p < d->n_parts; p++) {
-        const davit_tensor_info *t = davit_checkpoint_tensor(
-            draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
-
         n += d->parts[p].row_bytes && !turned
-                 ? davit_source_row_bytes(src, p) * src->n_rows * src->n_experts
-                 : t->n_bytes;
+                 ? d->parts[p].row_bytes * src->n_rows * src->n_experts
+                 : davit_part_bytes(draft->plan, src->module, p);
     }
     return n;
 }
@@ -294,11 +294,11 @@ static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
                align_up(src->n_rows * slot->n_cols * davit_decoded_value_bytes(slot),
                         align);
     for (uint32_t p = 0; p < d->n_parts; p++) {
-        const davit_tensor_info *t = davit_checkpoint_tensor(
-            draft->plan->checkpoint, src->module->tensor[d->parts[p].index]);
-        const uint64_t row_bytes = davit_source_row_bytes(src, p);
+        const uint64_t row_bytes = d->parts[p].row_bytes;
 
-        n += align_up(row_bytes ? row_bytes * src->n_rows : t->n_bytes, align);
+        n += align_up(row_bytes ? row_bytes * src->n_rows
+                                : davit_part_bytes(draft->plan, src->module, p),
+                      align);
     }
     return src->n_experts * n;
 }
@@ -308,8 +308,7 @@ static DavitWay way_of(const DavitDraft *draft, const DavitSlot *slot)
     if (slot->access == DAVIT_ACCESS_BORROW)
         return DAVIT_WAY_BORROW;
     return slot->access == DAVIT_ACCESS_COPY && slot->perm_heads == 0 && on_cpu(draft) &&
-                   (draft->options->access != DAVIT_ACCESS_FORCE_STREAM ||
-                    slot->sources[0].n_cols) /* read run by run, into place */
+                   draft->options->access != DAVIT_ACCESS_FORCE_STREAM
                ? DAVIT_WAY_DIRECT
                : DAVIT_WAY_STREAM;
 }

@@ -19,6 +19,8 @@ bool davit_slot_is_vector(const DavitSlot *slot);
 
 /* First source of @slot that is stored otherwise than source 0; 0 = none. */
 size_t davit_slot_other_layout(const DavitSlot *slot);
+/* Can its bytes be read where they lie in the files? */
+bool davit_slot_in_place(const DavitSlot *slot);
 
 /* (owned) DavitLayoutOption, the stored layout first, then packs in candidate order.
  * Empty when the slot's sources differ in layout, or nothing can read their rows:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/layout.h"
+#include "plan/part.h"
 
 #define PIECE_BYTES    (8ull << 20)   /* written by a piece: small enough for progress */
 #define CHUNK_MOST     (4ull << 20)   /* where cold reads past the cache stop gaining */
@@ -17,13 +18,6 @@
 #define LEAST_LANES    4u /* on few CPUs too: a disk gives more to several that wait */
 #define READ_ROOM      (DAVIT_READ_SLACK + DAVIT_DIRECT_ALIGN) /* and to start aligned */
 
-static const davit_tensor_info *part_tensor(const DavitPlan *plan,
-                                            const DavitModule *module, size_t part)
-{
-    return davit_checkpoint_tensor(plan->checkpoint,
-                                   module->tensor[module->desc.parts[part].index]);
-}
-
 bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part)
 {
     return module->desc.parts[part].row_bytes &&
@@ -33,26 +27,6 @@ bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t 
 uint64_t davit_decoded_value_bytes(const DavitSlot *slot)
 {
     return slot->layout && strcmp(slot->layout, "f32/1") != 0 ? 2 : 4;
-}
-
-uint64_t davit_source_row_bytes(const DavitSlotSource *source, size_t part)
-{
-    const davit_quant_desc *d = &source->module->desc;
-    const uint64_t row_bytes = d->parts[part].row_bytes;
-
-    return source->n_cols ? row_bytes / d->n_cols * source->n_cols +
-                                row_bytes % d->n_cols * source->n_cols / d->n_cols
-                          : row_bytes;
-}
-
-uint64_t davit_source_col_off(const DavitSlotSource *source, size_t part)
-{
-    const davit_quant_desc *d = &source->module->desc;
-    const uint64_t row_bytes = d->parts[part].row_bytes;
-
-    return source->n_cols ? row_bytes / d->n_cols * source->col +
-                                row_bytes % d->n_cols * source->col / d->n_cols
-                          : 0;
 }
 
 /* ---- ranges ---- */
@@ -70,6 +44,32 @@ static void add_read(GArray *reads, const DavitRead *read)
         g_array_append_val(reads, *read);
 }
 
+/* Bytes [pos, pos + n) of a part: whole runs that lie at one distance are one read. */
+static void add_range(const DavitPlan *plan, const DavitModule *module, uint32_t part,
+                      uint64_t pos, uint64_t n, GArray *reads)
+{
+    const davit_tensor_info *t = davit_part_tensor(plan, module, part);
+    const davit_quant_range *r = module->ranges ? &module->ranges[part] : NULL;
+
+    while (n > 0) {
+        DavitRead read = {.tensor =
+                              (uint32_t)module->tensor[module->desc.parts[part].index],
+                          .part = part,
+                          .file = t->file,
+                          .n_runs = 1};
+
+        read.off = davit_part_off(plan, module, part, pos, &read.n_bytes);
+        read.n_bytes = MIN(read.n_bytes, n);
+        if (r && r->n_runs > 1 && read.n_bytes == r->n_bytes) {
+            read.n_runs = MIN(n / r->n_bytes, r->n_runs - pos / r->n_bytes % r->n_runs);
+            read.stride = r->stride;
+        }
+        add_read(reads, &read);
+        pos += read.n_bytes * read.n_runs;
+        n -= read.n_bytes * read.n_runs;
+    }
+}
+
 void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
                     const DavitSlotSource *source, GArray *reads)
 {
@@ -77,30 +77,15 @@ void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
     const davit_quant_desc *d = &module->desc;
 
     for (uint32_t p = 0; p < d->n_parts; p++) {
-        const davit_tensor_info *t = part_tensor(plan, module, p);
         const uint64_t row_bytes = d->parts[p].row_bytes;
-        DavitRead read = {.tensor = (uint32_t)module->tensor[d->parts[p].index],
-                          .part = p,
-                          .file = t->file,
-                          .off = t->off,
-                          .n_bytes = t->n_bytes,
-                          .n_runs = 1};
 
         if (!davit_part_by_row(slot, module, p)) {
-            add_read(reads, &read);
+            add_range(plan, module, p, 0, davit_part_bytes(plan, module, p), reads);
             continue;
         }
-        read.n_bytes = source->n_rows * row_bytes;
-        if (source->n_cols) {
-            read.n_bytes = davit_source_row_bytes(source, p);
-            read.n_runs = source->n_rows;
-            read.stride = row_bytes;
-        }
-        for (uint64_t e = source->expert; e < source->expert + source->n_experts; e++) {
-            read.off = t->off + (e * d->n_rows + source->row) * row_bytes +
-                       davit_source_col_off(source, p);
-            add_read(reads, &read);
-        }
+        for (uint64_t e = source->expert; e < source->expert + source->n_experts; e++)
+            add_range(plan, module, p, (e * d->n_rows + source->row) * row_bytes,
+                      source->n_rows * row_bytes, reads);
     }
 }
 
@@ -155,7 +140,7 @@ static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *sour
     if (slot->access == DAVIT_ACCESS_PACK)
         return davit_pack_block_bytes(slot) / slot->pack->row_block + 1;
     for (uint32_t p = 0; p < d->n_parts; p++)
-        n += davit_source_row_bytes(source, p);
+        n += d->parts[p].row_bytes;
     return n;
 }
 
@@ -202,7 +187,7 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
             in_row += d->parts[p].row_bytes;
             n_by_row++;
         } else {
-            whole += align_up(part_tensor(plan, source->module, p)->n_bytes) + READ_ROOM;
+            whole += align_up(davit_part_bytes(plan, source->module, p)) + READ_ROOM;
         }
     }
     out->rows = whole ? source->n_rows

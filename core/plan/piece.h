@@ -43,12 +43,6 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
 /* The target that belongs to @plan's window and lanes. */
 uint64_t davit_piece_target(uint64_t window_limit, unsigned n_lanes);
 
-/* Bytes that @source takes of one row of @part: the row, or its columns of this rank. 0 = rows
- * are not contiguous. */
-uint64_t davit_source_row_bytes(const DavitSlotSource *source, size_t part);
-/* Where they start in the row. */
-uint64_t davit_source_col_off(const DavitSlotSource *source, size_t part);
-
 /* Rows of @part can be read by row; else it is read whole. */
 bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part);
 /* Bytes of one value of a DECODE slot's layout: 4, or 2. */

@@ -55,6 +55,7 @@ void davit_plan_free(DavitPlan *plan)
         g_string_chunk_free(plan->module_names);
     g_free(plan->slots);
     g_free(plan->modules);
+    g_clear_pointer(&plan->cuts, g_ptr_array_unref);
     davit_program_free(plan->program);
     davit_config_free(plan->config);
     if (plan->placed)
@@ -254,6 +255,8 @@ static uint64_t compare_bytes(const DavitPlan *plan)
     const davit_tensor_info *t[2] = {davit_plan_whole_tensor(plan, DAVIT_SLOT_HEAD),
                                      davit_plan_whole_tensor(plan, DAVIT_SLOT_EMBED)};
 
+    if (plan->rank > 0)
+        return 0; /* the first one tells */
     return plan->program && t[0] && t[1] && strcmp(t[0]->dtype, t[1]->dtype) == 0 &&
                    t[0]->n_bytes == t[1]->n_bytes
                ? t[0]->n_bytes + t[1]->n_bytes

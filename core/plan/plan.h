@@ -31,6 +31,10 @@ typedef struct DavitModule {
     const davit_quant_iface *iface; /* (borrowed) */
     void *self;                     /* (borrowed) instance of quant */
     davit_quant_desc desc;          /* after check; desc.parts[p].index -> tensor[] */
+    /* of a cut (part.h) */
+    const struct DavitModule *whole; /* (borrowed, plan) what it was cut from; NULL = not cut */
+    davit_quant_box box;
+    davit_quant_range *ranges;       /* (owned) [DAVIT_MAX_PARTS] NULL = whole tensors */
 } DavitModule;
 
 /* ---- slots ---- */
@@ -62,7 +66,6 @@ typedef struct DavitSlotSource {
                                 * DAVIT_VALUE_TRANSPOSE its first column */
     uint64_t n_rows;
     uint64_t expert;           /* first expert of the module that it takes */
-    uint64_t col, n_cols;      /* columns of the module, cut for a rank; n_cols 0 = all */
 } DavitSlotSource;
 
 /* Value transforms that need float32. */
@@ -253,6 +256,7 @@ typedef struct DavitPlan {
     DavitModule *modules;
     size_t n_modules;
     GStringChunk *module_names; /* (owned) */
+    GPtrArray *cuts; /* (owned) DavitModule: parts of modules; NULL = none */
     DavitSlot *slots;
     size_t n_slots;
     DavitProgram *program;             /* NULL when purposes lack DAVIT_RUN */

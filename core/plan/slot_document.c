@@ -31,6 +31,17 @@ static void put_printed(DavitJsonWriter *w, const char *format, ...)
     davit_json_put_text(w, NULL, text);
 }
 
+/* Rows that a source takes of the stored module, which a cut may have made smaller. */
+static void write_rows(const DavitSlotSource *source, bool turned, DavitJsonWriter *w)
+{
+    const DavitModule *module = source->module;
+    const DavitModule *whole = module->whole ? module->whole : module;
+    const uint64_t start = !module->whole ? 0 : turned ? module->box.col : module->box.row;
+
+    if (source->n_rows != (turned ? whole->desc.n_cols : whole->desc.n_rows))
+        put_printed(w, "rows(%" PRIu64 ",%" PRIu64 ")", start + source->row, source->n_rows);
+}
+
 /* What happens to the stored rows, as words of the slot table's grammar. */
 static void write_transforms(const DavitSlot *slot, DavitJsonWriter *w)
 {
@@ -38,9 +49,8 @@ static void write_transforms(const DavitSlot *slot, DavitJsonWriter *w)
     const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
 
     davit_json_begin(w, "transforms", false);
-    if (first &&
-        first->n_rows != (turned ? first->module->desc.n_cols : first->module->desc.n_rows))
-        put_printed(w, "rows(%" PRIu64 ",%" PRIu64 ")", first->row, first->n_rows);
+    if (first)
+        write_rows(first, turned, w);
     if (slot->n_sources > 1)
         davit_json_put_text(w, NULL, "stack");
     if (slot->cut)

@@ -317,8 +317,11 @@ static void use(broken *b)
         is_whole = is_whole && b->bytes[at];
         parts[i] = (davit_quant_bytes){b->bytes[at], b->info[at].n_bytes};
     }
-    if (is_whole)
+    if (is_whole) {
         decode_all(b, parts);
+        if (d->n_experts <= 64)
+            test_quant_cuts(b->t, d, parts, NULL, 2);
+    }
 }
 
 static void remember(const broken *b, signature *to)

@@ -58,6 +58,11 @@ void test_source_free(davit_source *source);
 uint8_t *test_exact(const void *bytes, uint64_t n);
 void test_exact_free(uint8_t *copy, uint64_t n);
 
+/* Random cuts of a checked module, where the plugin makes them: inside the tensors, and equal to
+ * that part of @whole [E, N, K] in every bit (NULL = only decoded). */
+void test_quant_cuts(davit_test *t, const davit_quant_desc *d, const davit_quant_bytes *parts,
+                     const float *whole, uint64_t rounds);
+
 /* A size that loops, blocks and products stumble over: 0, round numbers and their neighbours, the
  * ends of 32 and 64 bits. */
 uint64_t test_odd_size(davit_test *t);

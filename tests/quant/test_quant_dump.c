@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every folder of tests/golden/quant: the float32 weights of each quantised module are those
- * that the script computed from the codes, in every bit; and codes times scales are the same
- * bits again. */
+ * that the script computed from the codes, in every bit; and codes times scales, and cuts for ranks,
+ * are the same bits again. */
 #include <string.h>
-
-#include <davit/help/quant.h>
 
 #include "config/config.h"
 #include "plan/plan.h"
 #include "plan/tools.h"
+#include "cuts.h"
 
 #define FOLDERS DAVIT_SOURCE_DIR "/tests/golden/quant"
 
@@ -49,68 +48,6 @@ static const DavitModule *find(const GPtrArray *modules, const char *name)
     return NULL;
 }
 
-static float value_of(const davit_quant_codes *c, const davit_quant_out *out, uint64_t i,
-                      uint64_t g)
-{
-    static const float e2m1[] = {0, .5f, 1, 1.5f, 2, 3, 4, 6};
-    const uint8_t code = out->codes[i];
-    float scale = out->scales[g];
-
-    if (c->scale_type == DAVIT_SCALE_E4M3)
-        scale = out->divide ? scale / out->factor : scale * out->factor;
-    if (c->kind == DAVIT_CODE_E2M1)
-        return (code & 8 ? -e2m1[code & 7] : e2m1[code & 7]) * scale;
-    if (c->kind == DAVIT_CODE_E4M3) {
-        const int e = code >> 3 & 15, m = code & 7;
-        const float v = e ? (float)(8 + m) * (float)(1 << e) / 1024.0f : (float)m / 512.0f;
-
-        return (code & 128 ? -v : v) * scale;
-    }
-    if (c->kind != DAVIT_CODE_UINT)
-        return davit_q_value(c->kind, code) * scale;
-    return ((float)code - out->zeros[g]) * scale;
-}
-
-/* CODES of row @row against its float32 values. */
-static bool codes_agree(const DavitModule *m, const davit_quant_bytes *parts, uint64_t row,
-                        const float *want)
-{
-    const davit_quant_desc *d = &m->desc;
-    const uint64_t group = d->codes.group ? d->codes.group : d->n_cols;
-    const uint64_t n_groups = (d->n_cols + group - 1) / group;
-    g_autofree uint8_t *codes = g_new0(uint8_t, d->n_cols);
-    g_autofree float *scales = g_new0(float, n_groups);
-    g_autofree float *zeros = g_new0(float, n_groups);
-    g_autofree uint32_t *cols = g_new0(uint32_t, d->n_cols);
-    const davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
-                                   .desc = d,
-                                   .parts = parts,
-                                   .row = row,
-                                   .n_rows = 1,
-                                   .n_cols = d->n_cols};
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
-                           .form = DAVIT_FORM_CODES,
-                           .codes = codes,
-                           .scales = scales,
-                           .zeros = zeros,
-                           .cols = cols,
-                           .stride = d->n_cols};
-
-    m->iface->decode(m->self, &tile, &out);
-    for (uint64_t i = 0; i < d->n_cols; i++) {
-        const uint64_t col = d->codes.flags & DAVIT_CODES_MAP ? cols[i] : i;
-        const float is = value_of(&d->codes, &out, i, i / group);
-
-        if (memcmp(&is, &want[col], sizeof is) != 0) {
-            g_test_message("%s row %" G_GUINT64_FORMAT " column %" G_GUINT64_FORMAT
-                           ": codes give %g, float32 %g",
-                           m->name, row, col, (double)is, (double)want[col]);
-            return false;
-        }
-    }
-    return true;
-}
-
 static void check_codes(const DavitModule *m, const DavitCheckpoint *c, const float *values,
                         DavitReport *report)
 {
@@ -128,7 +65,7 @@ static void check_codes(const DavitModule *m, const DavitCheckpoint *c, const fl
                         ==, DAVIT_OK);
     }
     for (uint64_t row = 0; row < m->desc.n_rows; row++) {
-        if (!codes_agree(m, parts, row, values + row * m->desc.n_cols)) {
+        if (!codes_agree(m->iface, m->self, &m->desc, parts, row, values + row * m->desc.n_cols)) {
             g_test_fail();
             return;
         }
@@ -140,6 +77,7 @@ static void check_module(const GPtrArray *modules, const DavitCheckpoint *c, con
 {
     const DavitModule *m = find(modules, name);
     g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GRand) rand = NULL;
     g_autofree float *values = NULL;
     g_autofree char *is = NULL;
     size_t n;
@@ -163,6 +101,8 @@ static void check_module(const GPtrArray *modules, const DavitCheckpoint *c, con
         g_test_fail();
     }
     check_codes(m, c, values, report);
+    rand = g_rand_new_with_seed(crc32_of((const uint8_t *)name, strlen(name)));
+    check_cuts(m, c, values, rand);
 }
 
 static void run_folder(gconstpointer data)

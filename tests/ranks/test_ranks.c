@@ -17,6 +17,7 @@
 #include "ranks/quantised.h"
 
 #define MODELS DAVIT_SOURCE_DIR "/tests/golden/models/"
+#define QUANTS DAVIT_SOURCE_DIR "/tests/golden/quant/"
 #define IDS    "3 17 42 5 9 61 24 7 33 12 50 2 8 44 29 11 6 19 55 1"
 #define CLOSE  1e-5 /* of the largest logit */
 #define MARGIN 1e-2 /* below, two ids are as good */
@@ -197,6 +198,117 @@ static void test_quantised(const void *data)
     g_unlink(path);
 }
 
+/* Layouts of several parts, each once; with float32 copies where a rank's part has no codes (columns
+ * in an order of their own). The MLP of these has 96 columns: ranks get 32 and 64 of them. */
+static const struct {
+    const char *name, *dtype;
+    bool whole_parts; /* every rank has all scales, or a table */
+} layouts[] = {
+    {"awq_gemm", NULL, false}, {"awq_gemv", NULL, false}, {"gptq_asym", NULL, false},
+    {"gptq_act_order", "f32", true}, {"ct_w4_asym", NULL, false},
+    {"ct_int8_asym", NULL, false}, {"fp8_block_bf16", NULL, false},
+    {"fp8_channel", NULL, false}, {"mxfp8", NULL, false}, {"ct_nvfp4", NULL, false},
+    {"ct_mxfp4", NULL, false}, {"modelopt_int4", NULL, false}, {"bnb_int8", NULL, false},
+    {"bnb_nf4_double", NULL, true}, {"moe_gptq", NULL, false}
+};
+
+/* Bytes that a plan takes of slots that ranks cut (@cut: of two, by their names); how often each byte
+ * of the file is taken as a part of a weight is added to @times. */
+static uint64_t taken(const char *path, const char *dtype, const char *tp, const char *rank,
+                      GHashTable *cut, GByteArray *times)
+{
+    g_autofree char *text = NULL;
+    Run run = start("plan", path, "--tp", tp, "--rank", rank, "--json", "--dtype",
+                    dtype, NULL);
+    uint64_t sum = 0;
+    json_t *doc, *slot, *source, *word;
+    size_t i, k;
+
+    g_assert_cmpint(finish(&run, &text, NULL), ==, 0);
+    doc = json_loads(text, 0, NULL);
+    json_array_foreach(json_object_get(doc, "slots"), i, slot) {
+        g_autofree char *name =
+            g_strdup_printf("%s %" JSON_INTEGER_FORMAT,
+                            json_string_value(json_object_get(slot, "slot")),
+                            json_integer_value(json_object_get(slot, "layer")));
+
+        json_array_foreach(json_object_get(slot, "transforms"), k, word)
+            if (g_str_has_prefix(json_string_value(word), "rank: "))
+                g_hash_table_add(cut, g_strdup(name));
+        if (!g_hash_table_contains(cut, name))
+            continue;
+        json_array_foreach(json_object_get(slot, "sources"), k, source) {
+            const uint64_t off = (uint64_t)json_integer_value(json_object_get(source, "offset"));
+            const uint64_t n = (uint64_t)json_integer_value(json_object_get(source, "bytes"));
+            const uint64_t stride =
+                (uint64_t)json_integer_value(json_object_get(source, "stride"));
+            const uint64_t runs = (uint64_t)json_integer_value(json_object_get(source, "runs"));
+            const uint64_t run_bytes = n / MAX(runs, 1);
+
+            sum += n;
+            for (uint64_t b = 0; b < n; b++) {
+                const uint64_t at = off + b / run_bytes * stride + b % run_bytes;
+
+                if (times->len <= at)
+                    g_byte_array_set_size(times, (guint)at + 1);
+                if (strcmp(json_string_value(json_object_get(source, "role")), "weight") == 0)
+                    times->data[at]++;
+            }
+        }
+    }
+    json_decref(doc);
+    return sum;
+}
+
+/* Every byte of a weight is one rank's; scales and zeros go with their weights, except for what a
+ * layout leaves whole. Padding of AWQ-GEMV's groups is nobody's. */
+static void check_bytes(const char *path, const char *dtype, bool whole_parts)
+{
+    g_autoptr(GHashTable) cut = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GByteArray *times[2] = {g_byte_array_new(), g_byte_array_new()};
+    uint64_t ranks, one;
+
+    for (int k = 0; k < 2; k++) {
+        g_byte_array_set_size(times[k], 1 << 20);
+        memset(times[k]->data, 0, times[k]->len);
+    }
+    ranks = taken(path, dtype, "2", "0", cut, times[0]);
+    ranks += taken(path, dtype, "2", "1", cut, times[0]);
+    one = taken(path, dtype, "1", "0", cut, times[1]);
+    g_assert_cmpuint(g_hash_table_size(cut), >, 6);
+    g_assert_cmpmem(times[0]->data, times[0]->len, times[1]->data, times[1]->len);
+    if (!whole_parts)
+        g_assert_cmpuint(ranks * 100, <=, one * 102);
+    g_byte_array_unref(times[0]);
+    g_byte_array_unref(times[1]);
+}
+
+static void test_layout(const void *data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const char *dtype = layouts[i].dtype ? layouts[i].dtype : "stored";
+    g_autofree char *path = g_strconcat(QUANTS, layouts[i].name, NULL);
+    g_autofree char *npy = g_build_filename(folder, "logits.npy", NULL);
+    float *logits[2] = {NULL, NULL};
+    static const char *const counts[] = {"1", "2"};
+    size_t n[2] = {0, 0};
+
+    for (int k = 0; k < 2; k++) {
+        g_autofree char *err = NULL;
+        Run run = start("eval", path, "--ids", IDS, "--logits", npy, "--tp", counts[k], "--dtype",
+                        dtype, NULL);
+
+        if (finish(&run, NULL, &err))
+            g_error("eval %s --tp %s: %s", path, counts[k], err);
+        logits[k] = logits_of(npy, &n[k]);
+    }
+    g_assert_cmpuint(n[0], ==, n[1]);
+    compare(path, "2", logits[0], logits[1], n[0]);
+    g_free(logits[0]);
+    g_free(logits[1]);
+    check_bytes(path, dtype, layouts[i].whole_parts);
+}
+
 /* ---- ends ---- */
 
 /* Child processes of @pid. */
@@ -360,6 +472,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i += EVERY) {
         g_autofree char *name = g_strconcat("/ranks/agree/", kinds[i].name, NULL);
         g_test_add_data_func(name, &kinds[i], test_quantised);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i += EVERY) {
+        g_autofree char *name = g_strconcat("/ranks/layout/", layouts[i].name, NULL);
+        g_test_add_data_func(name, GSIZE_TO_POINTER(i), test_layout);
     }
     g_test_add_func("/ranks/killed_rank", killed_rank_hangs_the_run);
     g_test_add_func("/ranks/killed_first_rank", killed_first_rank_leaves_the_others);

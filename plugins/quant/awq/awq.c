@@ -10,7 +10,8 @@
 
 #define SCALES "f16/1|bf16/1|f32/1"
 
-enum { GROUP, SCALE_TYPE, GEMV, N_OUT, ZERO_WORDS }; /* params */
+/* params; GROUP0: of a cut of GEMV, groups of another rank in its first word of zeros */
+enum { GROUP, SCALE_TYPE, GEMV, N_OUT, ZERO_WORDS, GROUP0 };
 
 static int32_t awq_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                          const davit_sink *sink)
@@ -183,14 +184,75 @@ static void gemv_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, ui
 static float gemv_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     return davit_q_scale(t->parts[1].ptr, (uint32_t)t->desc->params[SCALE_TYPE],
-                         row * t->desc->params[ZERO_WORDS] * 8 + group);
+                         row * t->desc->params[ZERO_WORDS] * 8 + t->desc->params[GROUP0] + group);
 }
 
 static float gemv_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     const uint8_t *p = t->parts[2].ptr + (row * t->desc->params[ZERO_WORDS]) * 4;
 
+    group += t->desc->params[GROUP0];
     return (float)(p[group / 2] >> 4 * (group % 2) & 15);
+}
+
+/* ---- cuts ---- */
+
+static void cut_gemm(const davit_quant_desc *d, const davit_quant_box *box, uint64_t group,
+                     uint64_t n_groups, davit_quant_cut *out)
+{
+    const uint64_t size = davit_q_scale_bytes((uint32_t)d->params[SCALE_TYPE]);
+    const uint64_t n = d->n_rows, all = d->n_cols / d->params[GROUP];
+
+    davit_q_cut_lines(
+        d, box, 0,
+        &(davit_q_lines){d->n_cols, n / 2, box->col, box->n_cols, box->row / 2, box->n_rows / 2},
+        out);
+    davit_q_cut_lines(
+        d, box, 1,
+        &(davit_q_lines){all, n * size, group, n_groups, box->row * size, box->n_rows * size},
+        out);
+    davit_q_cut_lines(
+        d, box, 2, &(davit_q_lines){all, n / 2, group, n_groups, box->row / 2, box->n_rows / 2},
+        out);
+}
+
+/* Whole words of zeros, and the eight scales that belong to each. */
+static void cut_gemv(const davit_quant_desc *d, const davit_quant_box *box, uint64_t group,
+                     uint64_t n_groups, davit_quant_cut *out)
+{
+    const uint64_t size = davit_q_scale_bytes((uint32_t)d->params[SCALE_TYPE]);
+    const uint64_t word = group / 8, n_words = (group + n_groups + 7) / 8 - word;
+
+    davit_q_cut_by_row(d, box, 0, box->col / 2, box->n_cols / 2, out);
+    davit_q_cut_by_row(d, box, 1, word * 8 * size, n_words * 8 * size, out);
+    davit_q_cut_by_row(d, box, 2, word * 4, n_words * 4, out);
+    out->desc.params[ZERO_WORDS] = n_words;
+    out->desc.params[GROUP0] = group % 8;
+}
+
+static int32_t awq_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                       davit_quant_cut *out, const davit_sink *sink)
+{
+    const int one = d->params[GROUP] == d->n_cols; /* group for all inputs */
+    const uint64_t unit = one ? (d->params[GEMV] ? 8 : 1) : d->params[GROUP];
+    const uint64_t group = one ? 0 : box->col / d->params[GROUP];
+    const uint64_t n_groups = one ? 1 : box->n_cols / d->params[GROUP];
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_rows_fit(d, box, d->params[GEMV] ? 1 : 8, sink) ||
+        !davit_q_cut_cols_fit(d, box, unit, sink))
+        return DAVIT_E_UNSUPPORTED;
+    if (d->params[GEMV])
+        cut_gemv(d, box, group, n_groups, out);
+    else
+        cut_gemm(d, box, group, n_groups, out);
+    out->desc.params[N_OUT] = box->n_rows;
+    if (one)
+        out->desc.params[GROUP] = out->desc.col_unit = box->n_cols;
+    if (n_groups == 1)
+        out->desc.codes.group = 0;
+    return DAVIT_OK;
 }
 
 static davit_q_view view_of(const davit_quant_desc *d)
@@ -223,11 +285,12 @@ static void awq_decode(void *self, const davit_quant_tile *tile, davit_quant_out
 }
 
 static const davit_quant_iface awq_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = awq_claim,
     .check = awq_check,
     .verify = awq_verify,
     .decode = awq_decode,
+    .cut = awq_cut,
 };
 
 DAVIT_COMPONENT(awq, DAVIT_KIND_QUANT, "org.davit.quant.awq", "layout=awq_gemm|awq_gemv",

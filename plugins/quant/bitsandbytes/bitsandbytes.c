@@ -82,12 +82,20 @@ static void bnb_decode(void *self, const davit_quant_tile *tile, davit_quant_out
     davit_q_decode(&view, tile, out);
 }
 
+static int32_t bnb_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                       davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+    return is_nibbles(d) ? bnb_nibbles_cut(d, box, out, sink) : bnb_int8_cut(d, box, out, sink);
+}
+
 static const davit_quant_iface bnb_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = bnb_claim,
     .check = bnb_check,
     .verify = bnb_verify,
     .decode = bnb_decode,
+    .cut = bnb_cut,
 };
 
 DAVIT_COMPONENT(bitsandbytes, DAVIT_KIND_QUANT, "org.davit.quant.bitsandbytes",

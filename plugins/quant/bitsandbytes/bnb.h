@@ -28,6 +28,8 @@ int32_t bnb_nibbles_check(const davit_json_suite *json, void *host_ctx,
                           const davit_quant_module *module, davit_quant_desc *out,
                           const davit_sink *sink);
 davit_q_view bnb_nibbles_view(const davit_quant_desc *d);
+int32_t bnb_nibbles_cut(const davit_quant_desc *d, const davit_quant_box *box,
+                        davit_quant_cut *out, const davit_sink *sink);
 /* Is absmax coded? Then scales may come out as 0 or a little below. */
 int bnb_nibbles_nested(const davit_quant_desc *d);
 
@@ -35,5 +37,7 @@ int bnb_int8_is(const davit_quant_module *m);
 int32_t bnb_int8_check(const davit_quant_module *module, davit_quant_desc *out,
                        const davit_sink *sink);
 davit_q_view bnb_int8_view(const davit_quant_desc *d);
+int32_t bnb_int8_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                     const davit_sink *sink);
 
 #endif

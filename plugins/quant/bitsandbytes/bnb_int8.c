@@ -77,3 +77,13 @@ davit_q_view bnb_int8_view(const davit_quant_desc *d)
 {
     return (davit_q_view){.codes = codes, .scale = scale, .group = d->n_cols};
 }
+
+int32_t bnb_int8_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                     const davit_sink *sink)
+{
+    (void)sink;
+    davit_q_cut_begin(d, box, out);
+    davit_q_cut_by_row(d, box, 0, box->col, box->n_cols, out);
+    davit_q_cut_by_row(d, box, 1, 0, 4, out);
+    return DAVIT_OK;
+}

@@ -16,7 +16,10 @@
 #define NESTED_MAP 256
 #define TYPES      "u8/1|i8/1|bf16/1|f16/1|f32/1" /* quant_storage: the same bytes */
 
-enum { BLOCK, NESTED_BLOCK, OFFSET, GROUP }; /* params; OFFSET: bits of a float */
+/* params; OFFSET: bits of a float. Of a cut: PHASE, elements of other ranks in its first block;
+ * NESTED_PHASE, blocks of others in its first nested block; ROW_BLOCKS, blocks of a whole row
+ * where it has only some of them, else 0. */
+enum { BLOCK, NESTED_BLOCK, OFFSET, GROUP, PHASE, NESTED_PHASE, ROW_BLOCKS };
 enum { WEIGHT, ABSMAX, NESTED_ABSMAX, NESTED_CODES }; /* parts */
 
 static const char *const states[] = {"weight.quant_state.bitsandbytes__nf4",
@@ -103,17 +106,6 @@ static void check_table(davit_q_check *c, uint32_t kind)
         }
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        const uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* absmax, and what it is coded with. */
 static void read_scales(davit_q_check *c, const bnb_state *s, const davit_tensor_info **out)
 {
@@ -144,7 +136,7 @@ static void describe(davit_q_check *c, const bnb_state *s, const davit_tensor_in
     memcpy(&offset, &s->nested_offset, sizeof offset);
     d->params[BLOCK] = s->block;
     d->params[OFFSET] = offset;
-    d->params[GROUP] = common_divisor(k, s->block);
+    d->params[GROUP] = davit_q_divisor(k, s->block);
     d->col_unit = d->params[GROUP];
     davit_q_part(c, "weight", t[WEIGHT], k % 2 ? 0 : k / 2);
     davit_q_part(c, "scale", t[ABSMAX], whole ? k / s->block * each : 0);
@@ -207,7 +199,11 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     const uint64_t *p = t->desc->params;
-    const uint64_t block = (row * t->desc->n_cols + group * p[GROUP]) / p[BLOCK];
+    const uint64_t block = (p[PHASE] + row * t->desc->n_cols + group * p[GROUP]) / p[BLOCK];
+    const uint64_t own = t->desc->n_cols / p[BLOCK]; /* blocks of a row */
+    const uint64_t nested = p[NESTED_PHASE] + (p[ROW_BLOCKS] ? block / own * p[ROW_BLOCKS] +
+                                                                   block % own
+                                                             : block);
     const uint32_t bits = (uint32_t)p[OFFSET];
     float offset, product;
 
@@ -216,7 +212,7 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
     memcpy(&offset, &bits, sizeof offset);
     product = davit_q_scale(t->parts[NESTED_CODES].ptr, DAVIT_SCALE_F32,
                             t->parts[ABSMAX].ptr[block]);
-    product *= davit_q_scale(t->parts[NESTED_ABSMAX].ptr, DAVIT_SCALE_F32, block / p[NESTED_BLOCK]);
+    product *= davit_q_scale(t->parts[NESTED_ABSMAX].ptr, DAVIT_SCALE_F32, nested / p[NESTED_BLOCK]);
     return product + offset;
 }
 
@@ -228,4 +224,67 @@ davit_q_view bnb_nibbles_view(const davit_quant_desc *d)
 int bnb_nibbles_nested(const davit_quant_desc *d)
 {
     return d->params[NESTED_BLOCK] != 0;
+}
+
+/* ---- cuts ---- */
+
+/* The nested scales of blocks [first, last] of the module. */
+static void cut_nested(const davit_quant_desc *d, const davit_quant_box *box, uint64_t first,
+                       uint64_t last, davit_quant_cut *out)
+{
+    const uint64_t each = d->params[NESTED_BLOCK];
+    const uint64_t all = cells(cells(d->n_rows * d->n_cols, d->params[BLOCK]), each);
+
+    if (!each)
+        return;
+    davit_q_cut_lines(d, box, NESTED_ABSMAX,
+                      &(davit_q_lines){1, 4 * all, 0, 1, first / each * 4,
+                                       (last / each - first / each + 1) * 4},
+                      out);
+    out->desc.params[NESTED_PHASE] = first % each;
+}
+
+/* Columns: whole blocks of rows that begin with one. */
+static int32_t cut_columns(const davit_quant_desc *d, const davit_quant_box *box,
+                           davit_quant_cut *out, const davit_sink *sink)
+{
+    const uint64_t block = d->params[BLOCK], per_row = d->n_cols / block;
+    const uint64_t first = box->row * per_row + box->col / block;
+    const uint64_t size = d->params[NESTED_BLOCK] ? 1 : 4;
+
+    if (!davit_q_cut_cols_fit(d, box, d->n_cols % block ? 0 : block, sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, WEIGHT, box->col / 2, box->n_cols / 2, out);
+    davit_q_cut_by_row(d, box, ABSMAX, box->col / block * size, box->n_cols / block * size, out);
+    cut_nested(d, box, first, first + (box->n_rows - 1) * per_row + box->n_cols / block - 1, out);
+    out->desc.params[ROW_BLOCKS] = per_row;
+    out->desc.params[GROUP] = out->desc.col_unit = block;
+    out->desc.codes.group = block < box->n_cols ? block : 0;
+    return DAVIT_OK;
+}
+
+/* Rows are a part of the line of codes, from a whole byte on; a block that it begins inside of
+ * comes along. */
+int32_t bnb_nibbles_cut(const davit_quant_desc *d, const davit_quant_box *box,
+                        davit_quant_cut *out, const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t from = box->row * d->n_cols, n = box->n_rows * d->n_cols;
+    const uint64_t all = d->n_rows * d->n_cols, size = p[NESTED_BLOCK] ? 1 : 4;
+    const uint64_t first = from / p[BLOCK], last = (from + n - 1) / p[BLOCK];
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_rows_fit(d, box, d->n_cols % 2 ? 2 : 1, sink))
+        return DAVIT_E_UNSUPPORTED;
+    if (box->n_cols != d->n_cols)
+        return cut_columns(d, box, out, sink);
+    davit_q_cut_lines(d, box, WEIGHT,
+                      &(davit_q_lines){1, (all + 1) / 2, 0, 1, from / 2, (n + 1) / 2}, out);
+    davit_q_cut_lines(d, box, ABSMAX,
+                      &(davit_q_lines){1, cells(all, p[BLOCK]) * size, 0, 1, first * size,
+                                       (last - first + 1) * size},
+                      out);
+    cut_nested(d, box, first, last, out);
+    out->desc.params[PHASE] = from % p[BLOCK];
+    return DAVIT_OK;
 }

@@ -44,12 +44,21 @@ static void ct_decode(void *self, const davit_quant_tile *tile, davit_quant_out 
     davit_q_decode(&view, tile, out);
 }
 
+static int32_t ct_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                      davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+    return strcmp(d->layout, "ct_pack/1") == 0 ? ct_pack_cut(d, box, out, sink)
+                                               : ct_int8_cut(d, box, out, sink);
+}
+
 static const davit_quant_iface ct_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = ct_claim,
     .check = ct_check,
     .verify = ct_verify,
     .decode = ct_decode,
+    .cut = ct_cut,
 };
 
 DAVIT_COMPONENT(compressed_tensors, DAVIT_KIND_QUANT, "org.davit.quant.compressed_tensors",

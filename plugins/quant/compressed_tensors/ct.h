@@ -11,11 +11,15 @@ int ct_pack_is(const davit_quant_module *m);
 int32_t ct_pack_check(const davit_quant_module *module, davit_quant_desc *out,
                       const davit_sink *sink);
 davit_q_view ct_pack_view(const davit_quant_desc *d);
+int32_t ct_pack_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                    const davit_sink *sink);
 
 /* weight I8 + weight_scale: int-quantized, and W8A16 and SmoothQuant of ModelOpt. */
 int ct_int8_is(const davit_quant_module *m);
 int32_t ct_int8_check(const davit_quant_module *module, davit_quant_desc *out,
                       const davit_sink *sink);
 davit_q_view ct_int8_view(const davit_quant_desc *d);
+int32_t ct_int8_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                    const davit_sink *sink);
 
 #endif

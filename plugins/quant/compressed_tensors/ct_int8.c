@@ -115,3 +115,31 @@ davit_q_view ct_int8_view(const davit_quant_desc *d)
     return (davit_q_view){.codes = codes, .scale = scale, .zero = zero,
                           .group = d->params[GROUP]};
 }
+
+int32_t ct_int8_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                    const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t size = davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]);
+    const int one = p[N_GROUPS] == 1; /* for all inputs */
+    const uint64_t group = one ? 0 : box->col / p[GROUP];
+    const uint64_t n_groups = one ? 1 : box->n_cols / p[GROUP];
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_cols_fit(d, box, one ? 1 : p[GROUP], sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, 0, box->col, box->n_cols, out);
+    if (!p[SHARED]) {
+        davit_q_cut_by_row(d, box, 1, group * size, n_groups * size, out);
+        if (p[ZEROS])
+            davit_q_cut_by_row(d, box, 2, group, n_groups, out);
+    }
+    out->desc.params[N_GROUPS] = n_groups;
+    if (one)
+        out->desc.params[GROUP] = box->n_cols;
+    if (n_groups == 1)
+        out->desc.codes.group = 0;
+    if (p[SHARED])
+        out->desc.codes.scale_rows = box->n_rows;
+    return DAVIT_OK;
+}

@@ -62,6 +62,12 @@ static uint64_t padded_words(uint64_t k, uint64_t bits)
     return (k - 1) / (32 / bits) + 1;
 }
 
+/* Codes in a word, or that fill whole words. */
+static uint64_t whole_words(const uint64_t *p)
+{
+    return 32 % p[BITS] && !p[PADDED] ? 32 : 32 / p[BITS];
+}
+
 /* Bits and packing that give @words words for @k columns. The configuration's bits first. */
 static int read_bits(davit_q_check *c, const davit_tensor_info *w, uint64_t k)
 {
@@ -176,10 +182,9 @@ static void describe(davit_q_check *c, const davit_tensor_info *w, const davit_t
     davit_quant_desc *d = c->desc;
     const uint32_t bits = (uint32_t)d->params[BITS];
     const uint32_t type = (uint32_t)davit_q_scale_type(s->dtype);
-    const uint64_t unit = 32 % bits ? 32 : 32 / bits;
 
     d->params[SCALE_TYPE] = type;
-    d->row_unit = z ? unit : 1;
+    d->row_unit = z ? whole_words(d->params) : 1;
     if (!d->params[ORDERED])
         d->col_unit = d->params[GROUP];
     davit_q_part(c, "weight", w, 4 * d->params[WORDS]);
@@ -280,4 +285,57 @@ davit_q_view ct_pack_view(const davit_quant_desc *d)
                           .zero = zero,
                           .group_of = d->params[ORDERED] ? group_of : NULL,
                           .group = d->params[GROUP]};
+}
+
+/* ---- cuts ---- */
+
+/* Words of @n codes, the first at a unit of whole_words. */
+static uint64_t words_of(const uint64_t *p, uint64_t n)
+{
+    return p[PADDED] ? padded_words(n, p[BITS]) : dense_words(n, p[BITS]);
+}
+
+/* In an order of their own, as in ../gptq: all groups go with every rank. */
+static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out)
+{
+    const davit_quant_box all = {.n_experts = 1};
+
+    davit_q_cut_lines(d, &all, d->n_parts - 1,
+                      &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
+                      out);
+    if (box->n_cols != d->n_cols)
+        out->desc.forms = DAVIT_FORM_F32;
+}
+
+int32_t ct_pack_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
+                    const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t size = davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]), unit = whole_words(p);
+    const int whole = p[ORDERED] || p[N_GROUPS] == 1; /* every rank has all groups */
+    const uint64_t group = whole ? 0 : box->col / p[GROUP];
+    const uint64_t n_groups = whole ? p[N_GROUPS] : box->n_cols / p[GROUP];
+    const uint64_t words = words_of(p, box->n_cols);
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_rows_fit(d, box, p[ZEROS] ? unit : 1, sink) ||
+        !davit_q_cut_cols_fit(d, box, whole ? unit : davit_q_multiple(unit, p[GROUP]), sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, 0, box->col ? 4 * words_of(p, box->col) : 0, 4 * words, out);
+    davit_q_cut_by_row(d, box, 1, group * size, n_groups * size, out);
+    if (p[ZEROS])
+        davit_q_cut_lines(d, box, 2,
+                          &(davit_q_lines){words_of(p, d->n_rows), 4 * p[N_GROUPS],
+                                           box->row ? words_of(p, box->row) : 0,
+                                           words_of(p, box->n_rows), 4 * group, 4 * n_groups},
+                          out);
+    if (p[ORDERED])
+        cut_order(d, box, out);
+    out->desc.params[WORDS] = words;
+    out->desc.params[N_GROUPS] = n_groups;
+    if (p[N_GROUPS] == 1)
+        out->desc.params[GROUP] = box->n_cols;
+    if (n_groups == 1)
+        out->desc.codes.group = 0;
+    return DAVIT_OK;
 }

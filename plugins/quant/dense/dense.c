@@ -3,6 +3,7 @@
  * weights and are refused by name. */
 #include <string.h>
 
+#include <davit/help/quant.h>
 #include <davit/help/records.h>
 #include <davit/help/ref.h>
 
@@ -70,11 +71,19 @@ static void dense_decode(void *self, const davit_quant_tile *tile, davit_quant_o
     davit_ref_module_decode(tile, out);
 }
 
+static int32_t dense_cut(void *self, const davit_quant_desc *desc, const davit_quant_box *box,
+                         davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+    return davit_q_cut_blocks(desc, box, out, sink);
+}
+
 static const davit_quant_iface dense_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = dense_claim,
     .check = dense_check,
     .decode = dense_decode,
+    .cut = dense_cut,
 };
 
 DAVIT_COMPONENT(dense, DAVIT_KIND_QUANT, "org.davit.quant.dense", "layout=f32|f16|bf16",

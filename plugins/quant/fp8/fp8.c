@@ -12,7 +12,8 @@
 #define F8    "f8_e4m3/1|f8_e5m2/1"
 #define SCALE "f32/1|bf16/1|f16/1|f8_e8m0/1|u8/1"
 
-enum { BN, BK, SCALE_TYPE, GRID_COLS, GRID_ROWS }; /* params */
+/* params; ROW0, COL0: of a cut, how far into a block it begins */
+enum { BN, BK, SCALE_TYPE, GRID_COLS, GRID_ROWS, ROW0, COL0 };
 
 /* Names of the scales beside "weight", and joined to a tensor that is the module itself. */
 static const char *const beside[] = {"weight_scale_inv", "weight_scale", "scale", NULL};
@@ -215,18 +216,25 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
     memcpy(out, t->parts[0].ptr + (t->expert * d->n_rows + row) * d->n_cols + col, n);
 }
 
+/* Columns that share a scale, from column 0 on: less than a block where a cut begins inside one. */
+static uint64_t group_of(const davit_quant_desc *d)
+{
+    return d->codes.group ? d->codes.group : d->params[BK];
+}
+
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     const davit_quant_desc *d = t->desc;
-    const uint64_t line = t->expert * d->params[GRID_ROWS] + row / d->params[BN];
+    const uint64_t *p = d->params;
+    const uint64_t line = t->expert * p[GRID_ROWS] + (row + p[ROW0]) / p[BN];
+    const uint64_t cell = (group * group_of(d) + p[COL0]) / p[BK];
 
-    return davit_q_scale(t->parts[1].ptr, (uint32_t)d->params[SCALE_TYPE],
-                         line * d->params[GRID_COLS] + group);
+    return davit_q_scale(t->parts[1].ptr, (uint32_t)p[SCALE_TYPE], line * p[GRID_COLS] + cell);
 }
 
 static davit_q_view view_of(const davit_quant_desc *d)
 {
-    return (davit_q_view){.codes = codes, .scale = scale, .group = d->params[BK]};
+    return (davit_q_view){.codes = codes, .scale = scale, .group = group_of(d)};
 }
 
 static int32_t fp8_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
@@ -245,12 +253,47 @@ static void fp8_decode(void *self, const davit_quant_tile *tile, davit_quant_out
     davit_q_decode(&view, tile, out);
 }
 
+/* Any rows, and columns by sixteens where a packed layout takes its blocks (quant.h): blocks that
+ * the box cuts are in it with their scale, and how far into them it begins is carried along. */
+static int32_t fp8_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                       davit_quant_cut *out, const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t size = davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]);
+    const uint64_t row = box->row / p[BN], col = box->col / p[BK];
+    const uint64_t rows = cells(box->row + box->n_rows, p[BN]) - row;
+    const uint64_t cols = cells(box->col + box->n_cols, p[BK]) - col;
+    davit_quant_codes *codes = &out->desc.codes;
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_cols_fit(d, box, d->codes.group && d->codes.group % 16 == 0 ? 16 : 1, sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, 0, box->col, box->n_cols, out);
+    if (d->parts[1].row_bytes)
+        davit_q_cut_by_row(d, box, 1, col * size, cols * size, out);
+    else
+        davit_q_cut_lines(d, box, 1,
+                          &(davit_q_lines){p[GRID_ROWS], p[GRID_COLS] * size, row, rows,
+                                           col * size, cols * size},
+                          out);
+    out->desc.params[ROW0] = box->row % p[BN];
+    out->desc.params[COL0] = box->col % p[BK];
+    out->desc.params[GRID_ROWS] = rows;
+    out->desc.params[GRID_COLS] = cols;
+    out->desc.row_unit = out->desc.col_unit = 1; /* of tiles */
+    codes->group = cols > 1 ? davit_q_divisor(out->desc.params[COL0], p[BK]) : 0;
+    codes->scale_rows = rows > 1 ? davit_q_divisor(out->desc.params[ROW0], p[BN]) : box->n_rows;
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface fp8_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = fp8_claim,
     .check = fp8_check,
     .verify = fp8_verify,
     .decode = fp8_decode,
+    .cut = fp8_cut,
 };
 
 DAVIT_COMPONENT(fp8, DAVIT_KIND_QUANT, "org.davit.quant.fp8", "layout=fp8_grid",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GGUF's block layouts: a module that is one tensor of such a dtype. Bit rules: ggml-quants,
  * in the SDK's reference, gguf_more.c and gguf_iq.c. */
+#include <davit/help/quant.h>
 #include <davit/help/records.h>
 #include <davit/help/ref.h>
 
@@ -54,12 +55,25 @@ static void gguf_decode(void *self, const davit_quant_tile *tile, davit_quant_ou
         davit_ref_module_decode(tile, out);
 }
 
+/* The second part, where there is one, is a factor of all or of each expert. */
+static int32_t gguf_cut(void *self, const davit_quant_desc *desc, const davit_quant_box *box,
+                        davit_quant_cut *out, const davit_sink *sink)
+{
+    const int32_t status = davit_q_cut_blocks(desc, box, out, sink);
+    (void)self;
+
+    if (status == DAVIT_OK && desc->n_parts > 1 && desc->n_experts > 1)
+        davit_q_cut_lines(desc, box, 1, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
+    return status;
+}
+
 static const davit_quant_iface gguf_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = gguf_claim,
     .check = gguf_check,
     .verify = gguf_verify,
     .decode = gguf_decode,
+    .cut = gguf_cut,
 };
 
 DAVIT_COMPONENT(gguf_blocks, DAVIT_KIND_QUANT, "org.davit.quant.gguf",

@@ -396,12 +396,72 @@ static void gptq_decode(void *self, const davit_quant_tile *tile, davit_quant_ou
     davit_q_decode(&view, tile, out);
 }
 
+/* ---- cuts ---- */
+
+/* Codes that fill whole words, in planes blocks of 32. */
+static uint64_t whole_words(const uint64_t *p)
+{
+    return p[PLANAR] || 32 % p[BITS] ? 32 : 32 / p[BITS];
+}
+
+/* In an order of their own the columns of a rank may belong to any group: it keeps all scales and
+ * zeros, and its part of g_idx still counts them all. Its groups are of any size then, which no
+ * description in codes has. */
+static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out)
+{
+    const davit_quant_box all = {.n_experts = 1};
+
+    davit_q_cut_lines(d, &all, d->n_parts - 1,
+                      &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
+                      out);
+    if (box->n_cols != d->n_cols)
+        out->desc.forms = DAVIT_FORM_F32;
+}
+
+static int32_t gptq_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                        davit_quant_cut *out, const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t size = davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]), n = d->n_rows;
+    const uint64_t words = whole_words(p), all = (d->n_cols - 1) / p[GROUP] + 1;
+    const int whole = p[ORDERED] || all == 1; /* every rank has all groups */
+    const uint64_t group = whole ? 0 : box->col / p[GROUP];
+    const uint64_t n_groups = whole ? all : (box->col + box->n_cols - 1) / p[GROUP] + 1 - group;
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_rows_fit(d, box, d->row_unit == 1 ? 1 : words, sink) ||
+        !davit_q_cut_cols_fit(d, box, whole ? words : davit_q_multiple(words, p[GROUP]), sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_lines(d, box, 0,
+                      &(davit_q_lines){d->n_cols * p[BITS] / 32, 4 * n, box->col * p[BITS] / 32,
+                                       box->n_cols * p[BITS] / 32, 4 * box->row,
+                                       4 * box->n_rows},
+                      out);
+    davit_q_cut_lines(
+        d, box, 1,
+        &(davit_q_lines){all, n * size, group, n_groups, box->row * size, box->n_rows * size},
+        out);
+    if (p[ZEROS] != ZEROS_MIDDLE)
+        davit_q_cut_lines(d, box, 2,
+                          &(davit_q_lines){all, n * p[BITS] / 8, group, n_groups,
+                                           box->row * p[BITS] / 8, box->n_rows * p[BITS] / 8},
+                          out);
+    if (p[ORDERED])
+        cut_order(d, box, out);
+    out->desc.params[N_OUT] = box->n_rows;
+    if (p[GROUP] >= box->n_cols && !p[ORDERED])
+        out->desc.codes.group = 0;
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface gptq_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = gptq_claim,
     .check = gptq_check,
     .verify = gptq_verify,
     .decode = gptq_decode,
+    .cut = gptq_cut,
 };
 
 DAVIT_COMPONENT(gptq, DAVIT_KIND_QUANT, "org.davit.quant.gptq", "layout=gptq",

@@ -144,12 +144,42 @@ static void modelopt_decode(void *self, const davit_quant_tile *tile, davit_quan
     davit_q_decode(&view, tile, out);
 }
 
+static int32_t modelopt_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                            davit_quant_cut *out, const davit_sink *sink)
+{
+    const uint64_t *p = d->params;
+    const uint64_t size = davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]);
+    const int one = p[N_GROUPS] == 1; /* for all inputs */
+    const uint64_t group = one ? 0 : box->col / p[GROUP];
+    const uint64_t n_groups = one ? 1 : box->n_cols / p[GROUP];
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_rows_fit(d, box, 2, sink) ||
+        !davit_q_cut_cols_fit(d, box, one ? 1 : p[GROUP], sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_lines(d, box, 0,
+                      &(davit_q_lines){d->n_rows / 2, d->n_cols, box->row / 2, box->n_rows / 2,
+                                       box->col, box->n_cols},
+                      out);
+    davit_q_cut_by_row(d, box, 1, group * size, n_groups * size, out);
+    if (p[COLUMN_TYPE])
+        davit_q_cut_columns(d, box, 2, (uint32_t)p[COLUMN_TYPE] - 1, out);
+    out->desc.params[N_GROUPS] = n_groups;
+    if (one)
+        out->desc.params[GROUP] = out->desc.col_unit = box->n_cols;
+    if (n_groups == 1)
+        out->desc.codes.group = 0;
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface modelopt_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = modelopt_claim,
     .check = modelopt_check,
     .verify = modelopt_verify,
     .decode = modelopt_decode,
+    .cut = modelopt_cut,
 };
 
 DAVIT_COMPONENT(modelopt, DAVIT_KIND_QUANT, "org.davit.quant.modelopt", "layout=modelopt_int4",

@@ -147,12 +147,26 @@ static void mxfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_o
     davit_q_decode(&view, tile, out);
 }
 
+static int32_t mxfp4_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                         davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_cols_fit(d, box, GROUP, sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, 0, box->col / 2, box->n_cols / 2, out);
+    davit_q_cut_by_row(d, box, 1, box->col / GROUP, box->n_cols / GROUP, out);
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface mxfp4_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = mxfp4_claim,
     .check = mxfp4_check,
     .verify = mxfp4_verify,
     .decode = mxfp4_decode,
+    .cut = mxfp4_cut,
 };
 
 DAVIT_COMPONENT(mxfp4, DAVIT_KIND_QUANT, "org.davit.quant.mxfp4", "layout=mxfp4",

@@ -175,12 +175,31 @@ static void nvfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_o
     davit_q_decode(&view, tile, out);
 }
 
+/* The global scale goes with every rank; one per expert, with its expert. */
+static int32_t nvfp4_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
+                         davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+
+    davit_q_cut_begin(d, box, out);
+    if (!davit_q_cut_cols_fit(d, box, GROUP, sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(d, box, 0, box->col / 2, box->n_cols / 2, out);
+    davit_q_cut_by_row(d, box, 1, box->col / GROUP, box->n_cols / GROUP, out);
+    if (d->params[GLOBALS])
+        davit_q_cut_lines(d, box, 2, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
+    if (d->params[COLUMN_TYPE])
+        davit_q_cut_columns(d, box, 3, (uint32_t)d->params[COLUMN_TYPE] - 1, out);
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface nvfp4_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = nvfp4_claim,
     .check = nvfp4_check,
     .verify = nvfp4_verify,
     .decode = nvfp4_decode,
+    .cut = nvfp4_cut,
 };
 
 DAVIT_COMPONENT(nvfp4, DAVIT_KIND_QUANT, "org.davit.quant.nvfp4", "layout=nvfp4",

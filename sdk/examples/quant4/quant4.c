@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <davit/help/quant.h>
 #include <davit/help/records.h>
-#include <davit/quant.h>
 
 #define GROUP 32
 #define NAME  "org.example.quant4/1"
@@ -152,12 +152,29 @@ static void quant4_decode(void *self, const davit_quant_tile *tile, davit_quant_
     }
 }
 
+static int32_t quant4_cut(void *self, const davit_quant_desc *desc, const davit_quant_box *box,
+                          davit_quant_cut *out, const davit_sink *sink)
+{
+    (void)self;
+    davit_q_cut_begin(desc, box, out);
+    if (!davit_q_cut_cols_fit(desc, box, GROUP, sink))
+        return DAVIT_E_UNSUPPORTED;
+    for (uint32_t p = 0; p < N_PARTS; p++) {
+        const uint64_t group_bytes = desc->parts[p].row_bytes / (desc->n_cols / GROUP);
+
+        davit_q_cut_by_row(desc, box, p, box->col / GROUP * group_bytes,
+                           box->n_cols / GROUP * group_bytes, out);
+    }
+    return DAVIT_OK;
+}
+
 static const davit_quant_iface quant4_quant = {
-    .struct_size = DAVIT_END(davit_quant_iface, decode),
+    .struct_size = DAVIT_END(davit_quant_iface, cut),
     .claim = quant4_claim,
     .check = quant4_check,
     .verify = quant4_verify,
     .decode = quant4_decode,
+    .cut = quant4_cut,
 };
 
 DAVIT_COMPONENT(quant4, DAVIT_KIND_QUANT, "org.example.quant.quant4", "layout=org.example.quant4",

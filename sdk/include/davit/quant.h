@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "quant", interface 0.3: what stored bytes mean.
+ * Kind "quant", interface 0.4: what stored bytes mean.
  *
  * A quant plugin recognises the tensors of one module ("model.layers.0.mlp.up_proj"), checks
  * them and decodes tiles. It knows no kernel and no file; kernels name the stored layouts
@@ -193,10 +193,39 @@ typedef struct davit_quant_out {
     uint32_t divide;     /* 1 = divide by factor */
 } davit_quant_out;
 
+/* ---- cuts: what one of several ranks takes of a module ---- */
+
+/* Experts, rows and columns of a module's matrix. */
+typedef struct davit_quant_box {
+    uint64_t struct_size;
+    uint64_t expert, n_experts; /* expert + n_experts <= E, as for the others; none is empty */
+    uint64_t row, n_rows;
+    uint64_t col, n_cols;
+} davit_quant_box;
+
+/* Bytes of one stored part: @n_planes times @n_runs runs of @n_bytes, one after another the part
+ * of the smaller module. n_bytes 0 = the whole tensor, which every rank then reads. */
+typedef struct davit_quant_range {
+    uint64_t struct_size;
+    uint64_t off;      /* of the first run, from the tensor's first byte */
+    uint64_t n_bytes;  /* of a run */
+    uint64_t n_runs;   /* of a plane */
+    uint64_t stride;   /* from the start of a run to that of the next */
+    uint64_t n_planes; /* experts; 1 where they share the part, or lie without a gap */
+    uint64_t plane;    /* from the start of a plane to that of the next */
+} davit_quant_range;
+
+/* A box as a module of its own: the same scheme, layout and parts, smaller. */
+typedef struct davit_quant_cut {
+    uint64_t struct_size;
+    davit_quant_desc desc; /* its E, N, K are the box's */
+    davit_quant_range ranges[DAVIT_MAX_PARTS]; /* [desc.n_parts] */
+} davit_quant_cut;
+
 #define DAVIT_QUANT_OTHER 1 /* answer of check: not this plugin's layout after all */
 
 typedef struct davit_quant_iface {
-    uint64_t struct_size; /* DAVIT_END(davit_quant_iface, decode) */
+    uint64_t struct_size; /* DAVIT_END(davit_quant_iface, cut) */
 
     /* Is a module with these suffixes, dtypes and ranks ours? Asked once per distinct
      * signature. Fills *out (score 0..1000: the highest is asked to check first) and returns
@@ -221,6 +250,14 @@ typedef struct davit_quant_iface {
      * inside parts and arrays whatever the bytes are. Pure; the same bits on every machine, any
      * tile equal to that part of the whole. Required. [any thread] */
     void (*decode)(void *self, const davit_quant_tile *tile, davit_quant_out *out);
+
+    /* Make a module of @box of a module that passed check: which bytes of each part it takes, and
+     * its description, so that decode of it is that part of the whole. *out comes with struct_size
+     * set and zeros. Errors: DAVIT_E_UNSUPPORTED with a record (expected: the unit in which the
+     * layout can be cut, found: the box) where a group, block or word would be cut. NULL = rows can
+     * be cut where all parts have row_bytes, at multiples of row_unit, columns never. [any thread] */
+    int32_t (*cut)(void *self, const davit_quant_desc *desc, const davit_quant_box *box,
+                   davit_quant_cut *out, const davit_sink *sink);
 } davit_quant_iface;
 
 #ifdef __cplusplus

@@ -86,6 +86,39 @@ const davit_quant_settings *davit_q_settings(const davit_quant_module *module);
 /* Axes [first, last) multiplied; 0 = empty or too large. */
 uint64_t davit_q_product(const davit_tensor_info *t, uint32_t first, uint32_t last);
 
+/* ---- cuts ---- */
+
+/* *out of davit_quant_iface.cut as a copy of @desc with the box's sizes, all parts whole. */
+void davit_q_cut_begin(const davit_quant_desc *desc, const davit_quant_box *box,
+                       davit_quant_cut *out);
+/* May the box's rows (its columns) be cut: do both ends lie at multiples of @unit, or at the
+ * matrix's own end? Returns: 1, or 0 after a record. */
+int davit_q_cut_rows_fit(const davit_quant_desc *desc, const davit_quant_box *box, uint64_t unit,
+                         const davit_sink *sink);
+int davit_q_cut_cols_fit(const davit_quant_desc *desc, const davit_quant_box *box, uint64_t unit,
+                         const davit_sink *sink);
+/* Part @part is, for each expert, @n_all lines of @line_bytes: take of lines [line, line + n)
+ * the bytes [at, at + n_bytes). */
+typedef struct davit_q_lines {
+    uint64_t n_all, line_bytes;
+    uint64_t line, n;
+    uint64_t at, n_bytes;
+} davit_q_lines;
+void davit_q_cut_lines(const davit_quant_desc *desc, const davit_quant_box *box, uint32_t part,
+                       const davit_q_lines *lines, davit_quant_cut *out);
+/* Part @part has a line per row: the box's rows of it, and of each the bytes [at, at + n_bytes),
+ * its new row_bytes. */
+void davit_q_cut_by_row(const davit_quant_desc *desc, const davit_quant_box *box, uint32_t part,
+                        uint64_t at, uint64_t n_bytes, davit_quant_cut *out);
+/* Part @part is a number of @type (DAVIT_SCALE_) per column. */
+void davit_q_cut_columns(const davit_quant_desc *desc, const davit_quant_box *box, uint32_t part,
+                         uint32_t type, davit_quant_cut *out);
+/* A whole cut of a module of one part that has a line per row and whole blocks of col_unit. */
+int32_t davit_q_cut_blocks(const davit_quant_desc *desc, const davit_quant_box *box,
+                           davit_quant_cut *out, const davit_sink *sink);
+uint64_t davit_q_divisor(uint64_t a, uint64_t b); /* greatest common, of 0 and b: b */
+uint64_t davit_q_multiple(uint64_t a, uint64_t b); /* least common, of small numbers above 0 */
+
 /* ---- tiles ---- */
 
 /* Readers of one layout. @row and @group are absolute within the expert of the tile. */

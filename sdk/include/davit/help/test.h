@@ -161,7 +161,7 @@ int32_t davit_test_quant_check(davit_test *t, const davit_test_part *parts, uint
 /* The module must be claimed, pass check and verify, and decode to @expected [E, N, K]
  * within @tol of the largest value (0 = to the bit). Random tiles must equal the same part
  * of the whole, and the form CODES, where offered with integer codes (DAVIT_CODE_UINT), the
- * form F32, both to the bit. */
+ * form F32, both to the bit; with @tol 0 so must random cuts, where the plugin makes them. */
 void davit_test_quant(davit_test *t, const davit_test_part *parts, uint64_t n_parts,
                       const float *expected, double tol);
 
