@@ -198,8 +198,8 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "--tp", "the number of ranks is not 1 to 1024", NULL);
     if (rank >= tp)
         return davit_call_usage(call, "--rank", "the rank is not below --tp", NULL);
-    if (davit_call_number(call, "read-speed") < 0)
-        return davit_call_usage(call, "--read-speed", "a speed is not below 0", NULL);
+    if (davit_call_has(call, "read-speed") && !(davit_call_number(call, "read-speed") > 0))
+        return davit_call_usage(call, "--read-speed", "a speed is above 0", NULL);
     if (!make_plan(call, call->args[0], !call->json || other, &p))
         return davit_call_exit(call);
     check_vocabulary(call, &p);
