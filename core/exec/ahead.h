@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Read-ahead of layers that stay on disk: while one is computed, a thread asks the kernel for
- * the next, so that its pages are there (or on their way) when kernels touch them.
+ * Read-ahead of layers that stay on disk: while one is computed, a thread reads the next
+ * into the page cache, so that its pages are there (or on their way) when kernels touch them.
  */
 #ifndef DAVIT_EXEC_AHEAD_H
 #define DAVIT_EXEC_AHEAD_H
@@ -20,7 +20,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitAhead, davit_ahead_free)
  * not been begun when the next call comes is forgotten. NULL is fine. [one thread] */
 void davit_ahead_begin(DavitAhead *ahead, int64_t layer);
 
-/* Bytes that were asked for so far; not what the disk had to give. [any thread] */
+/* Bytes that were asked for so far or found in the page cache. [any thread] */
 uint64_t davit_ahead_bytes(DavitAhead *ahead);
 
 #endif

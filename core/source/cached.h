@@ -10,4 +10,8 @@
  * A source that is no file adds nothing. */
 void davit_source_cached(const DavitSource *source, uint64_t *probed, uint64_t *cached);
 
+/* Looks at up to 16 pages of a range. Returns: true if the page cache had all of them; false also
+ * for a source that is no file. */
+bool davit_source_range_cached(const DavitSource *source, uint64_t off, uint64_t n_bytes);
+
 #endif

@@ -283,12 +283,6 @@ void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes
     madvise((void *)(uintptr_t)(source->map + first), (size_t)(end - first), MADV_DONTNEED);
 }
 
-void davit_source_will_need(const DavitSource *source, uint64_t off, uint64_t n_bytes)
-{
-    if (source->fd >= 0)
-        posix_fadvise(source->fd, (off_t)off, (off_t)n_bytes, POSIX_FADV_WILLNEED);
-}
-
 /* ---- the "io" suite ---- */
 
 /* Hands the records of @from to a plugin's sink. */

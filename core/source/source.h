@@ -40,9 +40,6 @@ int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_by
 /* Give back the whole pages of a range that views may have touched: the mapping keeps, the pages
  * come again from the file. Nothing happens where there is no mapping. */
 void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes);
-/* Ask the kernel to bring a range into the page cache, without waiting for the disk. A hint: one
- * call may do less than what was asked, and nothing happens for a source from bytes. */
-void davit_source_will_need(const DavitSource *source, uint64_t off, uint64_t n_bytes);
 /* Is the file still the one that was opened (size, time of change)? */
 int32_t davit_source_check(const DavitSource *source, DavitReport *report);
 
