@@ -233,10 +233,11 @@ static void cut_nested(const davit_quant_desc *d, const davit_quant_box *box, ui
                        uint64_t last, davit_quant_cut *out)
 {
     const uint64_t each = d->params[NESTED_BLOCK];
-    const uint64_t all = cells(cells(d->n_rows * d->n_cols, d->params[BLOCK]), each);
+    uint64_t all;
 
     if (!each)
         return;
+    all = cells(cells(d->n_rows * d->n_cols, d->params[BLOCK]), each);
     davit_q_cut_lines(d, box, NESTED_ABSMAX,
                       &(davit_q_lines){1, 4 * all, 0, 1, first / each * 4,
                                        (last / each - first / each + 1) * 4},
