@@ -111,7 +111,7 @@ static json_t *planned_json(const davit_model_info *i)
     return planned;
 }
 
-json_t *davit_load_stats_json(const davit_model_info *i)
+json_t *davit_load_stats_json(const davit_model_info *i, const davit_engine *engine)
 {
     json_t *load = json_pack("{s:s, s:s, s:s, s:s?, s:f}", "arch", i->arch, "format", i->format,
                              "kernels", i->kernels ? i->kernels : "", "tokenizer", i->tokenizer,
@@ -127,6 +127,7 @@ json_t *davit_load_stats_json(const davit_model_info *i)
     set(load, "uploaded_bytes", i->uploaded_bytes);
     set(load, "host_copy_bytes", made_bytes(i));
     set(load, "device_upload_bytes", i->uploaded_bytes);
+    set(load, "crossed_bytes", davit_engine_crossed(engine));
     set(load, "window_bytes", i->window_bytes);
     set(load, "reads", i->n_reads);
     set(load, "pieces", i->n_pieces);
@@ -210,4 +211,8 @@ void davit_load_stats_print(const davit_model_info *i, const davit_engine *engin
             "\n  engine        %s for context and scratch, %u threads\n"
             "  loaded in     %.3f s\n",
             seconds, gb_s, i->load_seconds, now, davit_engine_threads(engine), i->load_seconds);
+    if (davit_engine_crossed(engine)) {
+        g_autofree char *crossed = davit_bytes_text(davit_engine_crossed(engine));
+        fprintf(stderr, "  crossed       %s of values went from device to device\n", crossed);
+    }
 }

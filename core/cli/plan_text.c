@@ -303,7 +303,7 @@ static void print_memory(const json_t *document)
 {
     const json_t *memory = json_object_get(document, "memory");
     g_autofree char *peak = davit_bytes_text(number_of(memory, "peak_host_bytes"));
-    g_autofree char *private = davit_bytes_text(number_of(memory, "private_bytes"));
+    g_autofree char *private = davit_bytes_text(number_of(memory, "host_private_bytes"));
     g_autofree char *constant = davit_bytes_text(number_of(memory, "constant_bytes"));
     g_autofree char *window = davit_bytes_text(number_of(memory, "window_bytes"));
     g_autofree char *stacks = davit_bytes_text(number_of(memory, "stack_bytes"));
@@ -317,7 +317,7 @@ static void print_memory(const json_t *document)
         printf("  weights hold at most %s at one time, of a budget of %s\n", resident, budget);
     }
     if (number_of(memory, "device_bytes"))
-        printf("  of that private and tables, %s, lie on the device\n", device);
+        printf("  weights and tables on devices: %s\n", device);
     if (json_is_string(json_object_get(memory, "largest_private_slot")))
         printf("  largest private slot: %s\n", text_of(memory, "largest_private_slot"));
     if (json_is_string(json_object_get(memory, "window_set_by")))
@@ -345,6 +345,51 @@ static void print_placed(const json_t *document)
     }
 }
 
+/* "layers 3 to 5" */
+static char *layers_text(const json_t *leg)
+{
+    const uint64_t first = number_of(leg, "first_layer"), last = number_of(leg, "last_layer");
+    if (!json_is_integer(json_object_get(leg, "first_layer")))
+        return g_strdup("the embedding or the head");
+    return first == last
+               ? g_strdup_printf("layer %" G_GUINT64_FORMAT, first)
+               : g_strdup_printf("layers %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, first,
+                                 last);
+}
+
+static void print_crossing(const json_t *leg, const char *layers, const json_t *one)
+{
+    g_autofree char *token = davit_bytes_text(number_of(one, "bytes_per_token"));
+    g_autofree char *row = davit_bytes_text(number_of(one, "bytes_per_logit_row"));
+    const bool per_token = number_of(one, "bytes_per_token") > 0;
+    const bool per_row = number_of(one, "bytes_per_logit_row") > 0;
+    printf("  %" G_GUINT64_FORMAT " value%s from %s to %s before %s: ", number_of(one, "values"),
+           number_of(one, "values") == 1 ? " crosses" : "s cross", text_of(one, "from"),
+           text_of(leg, "device"), layers);
+    printf("%s%s%s%s%s\n", per_token ? token : "", per_token ? " a token" : "",
+           per_token && per_row ? ", " : "", per_row ? row : "",
+           per_row ? " a row of logits" : "");
+}
+
+/* Nothing where all is on one device. */
+static void print_legs(const json_t *document)
+{
+    const json_t *legs = json_object_get(document, "legs");
+    size_t i, k;
+    json_t *leg, *one;
+    if (json_array_size(legs) < 2)
+        return;
+    printf("the way of a token\n");
+    json_array_foreach(legs, i, leg)
+    {
+        g_autofree char *layers = layers_text(leg);
+        json_array_foreach(json_object_get(leg, "crossings"), k, one)
+            print_crossing(leg, layers, one);
+        printf("  %-10s %s, %" G_GUINT64_FORMAT " calls\n", text_of(leg, "device"), layers,
+               number_of(leg, "calls"));
+    }
+}
+
 void davit_plan_print(const json_t *document)
 {
     const json_t *totals = json_object_get(document, "totals");
@@ -366,6 +411,7 @@ void davit_plan_print(const json_t *document)
     print_times(document);
     print_memory(document);
     print_placed(document);
+    print_legs(document);
     printf("%" G_GUINT64_FORMAT " tensors in %" G_GUINT64_FORMAT " slots, %" G_GUINT64_FORMAT
            " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
            number_of(totals, "tensors"), number_of(totals, "slots"),

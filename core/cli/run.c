@@ -235,8 +235,8 @@ static int check_sampling(DavitCall *call)
 /* ---- the document ---- */
 
 static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt,
-                          const davit_model_info *info, const davit_request_stats *s,
-                          double start_s)
+                          const davit_model_info *info, const davit_engine *engine,
+                          const davit_request_stats *s, double start_s)
 {
     json_t *ids = json_array(), *prompt_ids_json = json_array();
     for (guint i = 0; i < a->ids->len; i++)
@@ -254,7 +254,7 @@ static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt
                   info->load_seconds, "prompt_tokens", (json_int_t)s->prompt_tokens, "prompt_s",
                   s->prompt_seconds, "decode_tokens", (json_int_t)s->decode_tokens, "decode_s",
                   s->decode_seconds));
-    json_object_set_new(call->doc, "load", davit_load_stats_json(info));
+    json_object_set_new(call->doc, "load", davit_load_stats_json(info, engine));
 }
 
 /* ---- the command ---- */
@@ -382,7 +382,7 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, DavitTalk
     if (davit_call_has(call, "load-stats") && !call->json)
         davit_load_stats_print(&info, engine);
     if (call->json && (code == DAVIT_EXIT_OK || code == DAVIT_EXIT_INTERRUPT))
-        fill_document(call, &a, prompt, &info, &stats, start_s);
+        fill_document(call, &a, prompt, &info, engine, &stats, start_s);
     g_string_free(a.text, TRUE);
     g_array_unref(a.ids);
     g_free(a.finish);

@@ -4,6 +4,7 @@
  * file. */
 #include "engine/private.h"
 #include "exec/budget.h"
+#include "exec/device.h"
 #include "exec/pool.h"
 
 #include <string.h>
@@ -21,12 +22,22 @@ static davit_engine *checked(davit_engine *engine)
     return engine && engine->magic == DAVIT_MAGIC_ENGINE ? engine : NULL;
 }
 
-static uint64_t kv_bytes_per_token(const DavitPlan *plan)
+/* Tokens whose keys and values take three quarters of what is free where they go. */
+static uint64_t ctx_that_fits(const DavitPlan *plan)
 {
-    uint64_t sum = 0;
-    for (size_t s = 0; s < plan->program->n_states; s++)
-        sum += plan->program->state_block_bytes[s];
-    return sum / plan->block_tokens + 1;
+    const DavitProgram *program = plan->program;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        uint64_t sum = 0;
+        for (size_t s = 0; s < program->n_states; s++)
+            sum += program->state_device[s] == d ? program->state_block_bytes[s] : 0;
+        if (sum == 0)
+            continue;
+        const uint64_t have =
+            d == DAVIT_ON_HOST ? davit_budget_free(NULL) : davit_exec_free_bytes(plan, d);
+        least = MIN(least, have / 4 * 3 / (sum / plan->block_tokens + 1));
+    }
+    return least;
 }
 
 /* The context asked for, or the model's maximum as far as it fits three quarters of the free
@@ -47,9 +58,7 @@ static uint64_t choose_ctx(const davit_model *m, uint64_t asked, DavitReport *re
     if (asked)
         return asked;
     const bool placed = g_strcmp0(m->plan->device_map, "auto") == 0;
-    const uint64_t fits =
-        placed ? m->plan->ctx
-               : davit_budget_free(NULL) / 4 * 3 / kv_bytes_per_token(m->plan);
+    const uint64_t fits = placed ? m->plan->ctx : ctx_that_fits(m->plan);
     const uint64_t ctx = MAX(MIN(most, fits), 16);
     if (ctx < most || !m->plan->max_ctx)
         davit_report_add(
@@ -154,6 +163,14 @@ uint64_t davit_engine_bytes(const davit_engine *engine)
            blocks * davit_kv_bytes_per_block(engine->kv);
 }
 
+uint64_t davit_engine_crossed(const davit_engine *engine)
+{
+    DavitStepStats stats = {0};
+    if (engine->step)
+        davit_step_stats(engine->step, &stats);
+    return engine->crossed_bytes + stats.crossed_bytes;
+}
+
 /* ---- steps ---- */
 
 int32_t davit_engine_prepare(davit_engine *engine, uint64_t n_rows, DavitReport *report)
@@ -165,6 +182,7 @@ int32_t davit_engine_prepare(davit_engine *engine, uint64_t n_rows, DavitReport 
 
     if (engine->step && engine->step_rows >= n_rows)
         return DAVIT_OK;
+    engine->crossed_bytes = davit_engine_crossed(engine);
     davit_step_free(engine->step);
     engine->step = davit_step_new(engine->model->plan, engine->model->weights, engine->kv,
                                   engine->pool, engine->model->comm, &limits, report);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plan/ranks.h"
+
 #define INLINE_IDS 8u /* of a step that travel with the order: decoding takes one message */
 
 /* Rank 0's word. All ranks are on machines of one byte order: they sum the same floats. */
@@ -41,7 +43,7 @@ static Hello hello_of(const davit_engine *e)
                    .block_tokens = plan->block_tokens};
 
     for (size_t i = 0; i < plan->program->n_instrs; i++)
-        hello.n_collectives += plan->program->instrs[i].entry == NULL;
+        hello.n_collectives += davit_is_rank_op(plan->program->instrs[i].op);
     return hello;
 }
 

@@ -364,6 +364,8 @@ uint64_t davit_engine_ctx(const davit_engine *engine);
 uint32_t davit_engine_threads(const davit_engine *engine);
 /* Memory that the engine holds now: KV touched, values, scratch. */
 uint64_t davit_engine_bytes(const davit_engine *engine);
+/* Bytes of values that went from one device to another so far; 0 where all is on one. */
+uint64_t davit_engine_crossed(const davit_engine *engine);
 
 /* Logits of every position of @ids in one request of length @n (rope variants by n).
  * @row is called in order with [n_vocab] float32, valid during the call; return 0 to stop. */

@@ -65,8 +65,15 @@ static void name_parts(davit_model *m)
         davit_tokenizer_facts(m->tokenizer, &facts);
         m->tokenizer_family = g_strdup(facts.family);
     }
-    if (m->plan->program->n_instrs)
-        m->kernels_id = g_strdup(m->plan->program->instrs[0].kernels->id);
+    const DavitProgram *program = m->plan->program;
+    g_autoptr(GPtrArray) ids = g_ptr_array_new();
+    for (size_t i = 0; i < program->n_instrs; i++) {
+        const DavitComponent *kernels = program->instrs[i].kernels;
+        if (kernels && !g_ptr_array_find(ids, kernels->id, NULL))
+            g_ptr_array_add(ids, kernels->id);
+    }
+    g_ptr_array_add(ids, NULL);
+    m->kernels_id = g_strjoinv(", ", (char **)ids->pdata);
 }
 
 /* The library's progress callback says 0 to cancel; the executor's false. */

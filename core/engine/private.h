@@ -40,7 +40,7 @@ struct davit_model {
     DavitComm *comm;           /* NULL = one process */
     atomic_int comm_taken;     /* by an engine: the group's calls have one order */
     char *tokenizer_family;
-    char *kernels_id;          /* component of most ops */
+    char *kernels_id;          /* components that compute, in the order of the program */
     double open_seconds, plan_seconds, tokenizer_seconds;
 };
 
@@ -90,6 +90,7 @@ struct davit_engine {
     uint32_t chunk;
     uint64_t ctx;
     uint64_t step_rows;        /* logit rows that step has room for */
+    uint64_t crossed_bytes;    /* by the steps before it */
     uint64_t kv_tokens;        /* most tokens that were stored at one time */
     GArray *kv_ids;            /* int32_t: whose keys and values lie at positions 0, 1, ... */
     uint64_t kv_rope_n;        /* length that chose their rope variant */

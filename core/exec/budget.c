@@ -127,6 +127,8 @@ static const DavitSlot *first_past(const DavitPlan *plan, uint64_t room)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < plan->n_slots; i++) {
+        if (plan->slots[i].device != DAVIT_ON_HOST)
+            continue;
         sum += plan->slots[i].private_bytes;
         if (plan->slots[i].private_bytes && sum > room)
             return &plan->slots[i];
@@ -139,7 +141,7 @@ int32_t davit_budget_check(const DavitPlan *plan, DavitReport *report)
     const char *limit;
     const uint64_t have = davit_budget_free(&limit);
     /* tables were made with the plan; what lies on a device is not the host's */
-    const uint64_t slots = plan->device_kernels ? 0 : plan->private_bytes;
+    const uint64_t slots = plan->devices[DAVIT_ON_HOST].private_bytes;
     const uint64_t around = plan->window_bytes + plan->stack_bytes;
     const uint64_t need = slots + around;
     if (need <= have)

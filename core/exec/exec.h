@@ -4,8 +4,9 @@
  * DavitWeights holds what the plan says, no more: borrowed file bytes stay in the page cache,
  * private ones lie in one arena made in one pass over the files in offset order. DavitStep
  * owns value memory, scratch and call records for up to a number of tokens, and runs the
- * program on a DavitPool. Files: load.c (executor), arena.h, pool.h (threads and barrier),
- * step.c (program runner); plan/memory.h places values.
+ * program: leg by leg, on a DavitPool or the queues of devices. Files: load.c (executor),
+ * arena.h, pool.h (threads and barrier), device.h, step.h (program runner); plan/memory.h places
+ * values.
  */
 #ifndef DAVIT_EXEC_EXEC_H
 #define DAVIT_EXEC_EXEC_H
@@ -88,8 +89,8 @@ unsigned davit_pool_threads(const DavitPool *pool);
 
 /* ---- states ---- */
 
-/* KV memory of an engine: every state's blocks in one reservation that is touched block by
- * block. */
+/* KV memory of an engine: every state's blocks where the calls on it are; on the host in one
+ * reservation that is touched block by block. */
 typedef struct DavitKv DavitKv;
 DavitKv *davit_kv_new(const DavitPlan *plan, uint64_t n_blocks, DavitReport *report);
 void davit_kv_free(DavitKv *kv);
@@ -129,7 +130,15 @@ DavitStepInput *davit_step_input(DavitStep *step);
  * Errors: a lost device, a lost rank, a non-finite logit row (the borrowed weight that is not
  * finite, or DAVIT_R_NON_FINITE_LOGITS with the row). */
 int32_t davit_step_run(DavitStep *step, const float **out_logits, DavitReport *report);
-/* Private memory of values, scratch and call records. */
+/* Host memory of values, scratch, arrays and of what passes through on its way between devices. */
 uint64_t davit_step_bytes(const DavitStep *step);
+
+/* What went from device to device since the step was made. */
+typedef struct DavitStepStats {
+    uint64_t n_crossings;   /* values that were copied */
+    uint64_t crossed_bytes; /* of them */
+    uint64_t logit_bytes;   /* fetched from a device */
+} DavitStepStats;
+void davit_step_stats(const DavitStep *step, DavitStepStats *out);
 
 #endif

@@ -54,6 +54,11 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitSlotSource *source,
     }
 }
 
+static uint64_t align_of(const DavitPlan *plan, const DavitSlot *slot)
+{
+    return plan->devices[slot->device].align;
+}
+
 static uint64_t part_bytes(const DavitPlan *plan, const DavitSlot *slot,
                            const DavitSlotSource *source, size_t part)
 {
@@ -63,12 +68,12 @@ static uint64_t part_bytes(const DavitPlan *plan, const DavitSlot *slot,
                : rows_bytes(slot, source, part, source->n_rows);
 }
 
-uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlotSource *source, size_t part)
+uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlot *slot,
+                             const DavitSlotSource *source, size_t part)
 {
-    const DavitSlot copy = {.access = DAVIT_ACCESS_COPY};
     uint64_t at = 0;
     for (size_t p = 0; p < part; p++)
-        at = davit_align_up(at + part_bytes(plan, &copy, source, p), plan->device_align);
+        at = davit_align_up(at + part_bytes(plan, slot, source, p), align_of(plan, slot));
     return at;
 }
 
@@ -81,8 +86,7 @@ uint64_t davit_made_row_off(const DavitSlot *slot, const DavitSlotSource *source
 uint64_t davit_map_off(const DavitPlan *plan, const DavitSlot *slot,
                        const DavitSlotSource *source)
 {
-    return davit_align_up(rows_bytes(slot, source, 0, source->n_rows),
-                          plan->device_align);
+    return davit_align_up(rows_bytes(slot, source, 0, source->n_rows), align_of(plan, slot));
 }
 
 /* ---- pieces ---- */
@@ -142,12 +146,12 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
             copy ? module->desc.parts[p].row_bytes
                  : rows_bytes(slot, source, 0,
                               slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1);
-        *at = davit_align_up(end, plan->device_align);
+        *at = davit_align_up(end, align_of(plan, slot));
     }
     if (davit_pack_map_bytes(slot)) {
         seg.part_off[1] = *at;
         seg.n_parts = 2;
-        *at = davit_align_up(*at + davit_pack_map_bytes(slot), plan->device_align);
+        *at = davit_align_up(*at + davit_pack_map_bytes(slot), align_of(plan, slot));
     }
     g_array_append_val(segments, seg);
     return DAVIT_OK;

@@ -41,7 +41,8 @@ int32_t davit_items_place(const DavitPlan *plan, const DavitSlot *slot, GArray *
 
 /* Offset of part @part within a segment of a COPY slot, and of row @row in the layout that
  * is made, both from the segment's start. */
-uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlotSource *source, size_t part);
+uint64_t davit_copy_part_off(const DavitPlan *plan, const DavitSlot *slot,
+                             const DavitSlotSource *source, size_t part);
 uint64_t davit_made_row_off(const DavitSlot *slot, const DavitSlotSource *source, size_t part,
                             uint64_t row);
 

@@ -5,16 +5,16 @@
 #define DAVIT_EXEC_KV_H
 
 #include "exec/arena.h"
+#include "exec/device.h"
 #include "exec/exec.h"
 
 struct DavitKv {
-    const DavitPlan *plan;   /* (borrowed) */
+    const DavitPlan *plan;    /* (borrowed) */
     uint64_t n_blocks;
     uint64_t bytes_per_block; /* over all states */
-    davit_state *states;     /* [program->n_states] */
-    DavitArena *arenas;      /* [n_states] host only */
-    const davit_device_iface *device; /* NULL = host memory */
-    void *device_self;
+    davit_state *states;      /* [program->n_states] each in the memory of its device */
+    DavitArena *arenas;       /* [n_states] of those on the host */
+    DavitExecDevice *devices; /* (owned) of the plan */
 };
 
 #endif

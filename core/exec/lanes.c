@@ -42,7 +42,7 @@ static void fail(Run *run, int32_t status, const DavitReport *said)
     atomic_store(&run->stop, true);
 }
 
-/* The device takes copies from the lane; the lock makes uploads one at a time. */
+/* A device takes copies from the lane; the lock makes uploads one at a time. */
 static int32_t upload(void *ctx, const DavitItem *item, uint64_t off, const uint8_t *bytes,
                       uint64_t n_bytes)
 {
@@ -50,14 +50,12 @@ static int32_t upload(void *ctx, const DavitItem *item, uint64_t off, const uint
     const DavitLanesJob *job = run->job;
     const size_t index = (size_t)(item->slot - job->plan->slots);
     uint8_t *base = g_array_index(job->places, DavitSlotPlace, index).base;
-    DavitSink sink;
+    const DavitExecDevice *device = &job->devices[item->slot->device];
+    const DavitDoing doing = {"load", item->source->module->name};
     pthread_mutex_lock(&run->lock);
-    davit_sink_init(&sink, run->report, job->plan->device_kernels->id, "load");
-    int32_t status =
-        job->device->upload(job->device_self, job->queue, base + off, bytes, n_bytes);
+    int32_t status = davit_exec_upload(device, base + off, bytes, n_bytes, &doing, run->report);
     if (!status)
-        status = job->device->wait(job->device_self, job->queue, &sink.abi);
-    davit_sink_done(&sink, status);
+        status = davit_exec_wait(device, &doing, run->report);
     pthread_mutex_unlock(&run->lock);
     return status;
 }
@@ -90,8 +88,9 @@ static void make_piece(Worker *worker, const DavitItem *item)
     const uint64_t before = lane->stats.read_bytes;
     g_autoptr(DavitReport) said = davit_report_new();
     lane->report = said;
-    lane->base =
-        job->device ? NULL : g_array_index(job->places, DavitSlotPlace, index).base;
+    lane->base = item->slot->device != DAVIT_ON_HOST
+                     ? NULL
+                     : g_array_index(job->places, DavitSlotPlace, index).base;
     const int32_t status = davit_lane_make(lane, item);
     if (status)
         fail(run, status, said);

@@ -5,6 +5,7 @@
 #ifndef DAVIT_EXEC_LANES_H
 #define DAVIT_EXEC_LANES_H
 
+#include "exec/device.h"
 #include "exec/items.h"
 #include "exec/reader.h"
 
@@ -22,9 +23,7 @@ typedef struct DavitLanesJob {
     DavitReader *reader;
     GArray *items;        /* DavitItem; sorted here */
     const GArray *places; /* [n_slots] DavitSlotPlace */
-    const davit_device_iface *device; /* NULL = host memory */
-    void *device_self;
-    void *queue;
+    const DavitExecDevice *devices; /* of the plan, with queues */
 } DavitLanesJob;
 
 /* Make every piece; adds to @stats. Errors: those of reads and plugins, MEMORY_SHORT,

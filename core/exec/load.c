@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The executor: turns the plan's slots into weights. Borrowed slots point into the files'
  * mappings; everything else is made once, in file order, into one arena (host) or through a
- * staging buffer into device memory. */
+ * staging buffer into the memory of its device. */
 #include "exec/exec.h"
 
 #include <string.h>
 
 #include "exec/arena.h"
+#include "exec/device.h"
 #include "exec/head.h"
 #include "exec/items.h"
 #include "exec/lanes.h"
@@ -16,11 +17,9 @@
 struct DavitWeights {
     const DavitPlan *plan;
     DavitArena arena;          /* private bytes of all slots on the host */
-    void **device_mem;         /* [n_slots] device allocations, NULL on the CPU */
+    DavitExecDevice *devices;  /* (owned) of the plan, with queues for uploads */
+    void **device_mem;         /* [n_slots] device allocations, NULL on the host */
     void **constant_mem;       /* [n_refs] device copies of constants */
-    void *queue;               /* device queue used for uploads */
-    const davit_device_iface *device;
-    void *device_self;
     davit_weight *slot_weight; /* [n_slots] */
     davit_segment **segments;  /* [n_slots] owned arrays */
     davit_weight *ref_weight;  /* [n_refs] what a weight handle means */
@@ -134,7 +133,8 @@ static int32_t place_slots(DavitWeights *w, GArray *places, GArray *items, uint6
                 g_array_unref(place.segments);
                 return status;
             }
-            at += davit_align_up(place.n_bytes, plan->device_align);
+            if (plan->slots[i].device == DAVIT_ON_HOST)
+                at += davit_align_up(place.n_bytes, plan->devices[DAVIT_ON_HOST].align);
         }
         g_array_append_val(places, place);
     }
@@ -142,41 +142,25 @@ static int32_t place_slots(DavitWeights *w, GArray *places, GArray *items, uint6
     return DAVIT_OK;
 }
 
-static int32_t device_short(DavitWeights *w, const DavitSlot *slot, uint64_t n_bytes,
-                            DavitReport *report)
-{
-    return davit_report_add(report,
-                            &(DavitFinding){.code = DAVIT_R_MEMORY_SHORT,
-                                            .status = DAVIT_E_LIMIT,
-                                            .stage = "load",
-                                            .who = w->plan->device_kernels->id,
-                                            .subject = slot ? slot->id : "constant",
-                                            .expected = davit_report_text(
-                                                report, "%" G_GUINT64_FORMAT " bytes", n_bytes),
-                                            .message = "device memory could not be allocated"});
-}
-
 static int32_t reserve(DavitWeights *w, const GArray *places, uint64_t n_bytes,
                        DavitReport *report)
 {
-    if (!w->device) {
-        const int32_t status = davit_arena_init(&w->arena, n_bytes, true, "weights", report);
-        if (status)
-            return status;
-    }
+    const int32_t status = davit_arena_init(&w->arena, n_bytes, true, "weights", report);
+    if (status)
+        return status;
     for (guint i = 0; i < places->len; i++) {
         DavitSlotPlace *place = &g_array_index(places, DavitSlotPlace, i);
+        const DavitSlot *slot = &w->plan->slots[i];
         if (!place->segments)
             continue;
-        uint8_t *base = w->device ? NULL : w->arena.base + place->off;
-        if (w->device) {
-            base = w->device->alloc(w->device_self, 0, place->n_bytes);
-            if (!base)
-                return device_short(w, &w->plan->slots[i], place->n_bytes, report);
-            w->device_mem[i] = base;
-        }
-        place->base = base;
-        point_segments(w, i, place->segments, base);
+        if (slot->device == DAVIT_ON_HOST)
+            place->base = w->arena.base + place->off;
+        else if (!davit_exec_alloc(&w->devices[slot->device], place->n_bytes, slot->id, "load",
+                                   &w->device_mem[i], report))
+            return DAVIT_E_LIMIT;
+        else
+            place->base = w->device_mem[i];
+        point_segments(w, i, place->segments, place->base);
         w->stats.private_bytes += place->n_bytes;
     }
     return DAVIT_OK;
@@ -189,20 +173,19 @@ static int32_t constant_ref(DavitWeights *w, size_t i, DavitReport *report)
     const DavitWeightRef *ref = &w->plan->program->weights[i];
     const uint64_t n_bytes = ref->n_rows * ref->n_cols * sizeof(float);
     const uint8_t *data = (const uint8_t *)ref->constant;
-    if (w->device) {
-        void *mem = w->device->alloc(w->device_self, 0, n_bytes);
-        if (!mem)
-            return device_short(w, NULL, n_bytes, report);
-        w->constant_mem[i] = mem;
-        DavitSink sink;
-        davit_sink_init(&sink, report, w->plan->device_kernels->id, "load");
-        int32_t status = w->device->upload(w->device_self, w->queue, mem, data, n_bytes);
+    if (ref->device != DAVIT_ON_HOST) {
+        const DavitExecDevice *device = &w->devices[ref->device];
+        const DavitDoing doing = {"load", "a table of the forward"};
+        if (!davit_exec_alloc(device, n_bytes, doing.what, "load", &w->constant_mem[i], report))
+            return DAVIT_E_LIMIT;
+        int32_t status =
+            davit_exec_upload(device, w->constant_mem[i], data, n_bytes, &doing, report);
         if (!status)
-            status = w->device->wait(w->device_self, w->queue, &sink.abi);
-        if (davit_sink_done(&sink, status))
+            status = davit_exec_wait(device, &doing, report);
+        if (status)
             return status;
         w->stats.uploaded_bytes += n_bytes;
-        data = mem;
+        data = w->constant_mem[i];
     }
     w->ref_segment[i] = (davit_segment){.n_rows = ref->n_rows, .n_parts = 1};
     w->ref_segment[i].part[0] = data;
@@ -235,26 +218,13 @@ static int32_t link_refs(DavitWeights *w, DavitReport *report)
 
 /* ---- the whole ---- */
 
-static int32_t open_device(DavitWeights *w, DavitReport *report)
-{
-    if (!w->plan->device_kernels)
-        return DAVIT_OK;
-    const davit_kernels_iface *kernels;
-    int32_t status = davit_component_use(w->plan->device_kernels, (const void **)&kernels,
-                                         &w->device_self, report);
-    if (status)
-        return status;
-    w->device = kernels->device_iface;
-    DavitSink sink;
-    davit_sink_init(&sink, report, w->plan->device_kernels->id, "load");
-    status = w->device->queue_open(w->device_self, 0, &w->queue, &sink.abi);
-    return davit_sink_done(&sink, status);
-}
-
 static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitReport *report)
 {
     const DavitPlan *plan = w->plan;
-    int32_t status = open_device(w, report);
+    int32_t status = DAVIT_OK;
+    w->devices = davit_exec_devices_open(plan, true, "load", report);
+    if (!w->devices)
+        return DAVIT_E_IO;
     /* probed also where nothing is read: the report tells what the page cache held */
     g_autoptr(DavitReader) reader = davit_reader_new(
         plan->checkpoint, plan->n_lanes ? options->cache : DAVIT_CACHE_USE, NULL, &w->stats);
@@ -277,9 +247,7 @@ static int32_t load_all(DavitWeights *w, const DavitLoadOptions *options, DavitR
                                .reader = reader,
                                .items = items,
                                .places = places,
-                               .device = w->device,
-                               .device_self = w->device_self,
-                               .queue = w->queue};
+                               .devices = w->devices};
     if (!status)
         status = davit_lanes_run(&job, &w->stats, report);
     if (!status)
@@ -318,13 +286,13 @@ void davit_weights_free(DavitWeights *w)
     for (size_t i = 0; i < w->plan->n_slots; i++) {
         g_free(w->segments[i]);
         if (w->device_mem[i])
-            w->device->free(w->device_self, 0, w->device_mem[i]);
+            davit_exec_free(&w->devices[w->plan->slots[i].device], w->device_mem[i]);
     }
     for (size_t i = 0; i < w->n_refs; i++)
         if (w->constant_mem[i])
-            w->device->free(w->device_self, 0, w->constant_mem[i]);
-    if (w->queue)
-        w->device->queue_close(w->device_self, w->queue);
+            davit_exec_free(&w->devices[w->plan->program->weights[i].device],
+                            w->constant_mem[i]);
+    davit_exec_devices_close(w->plan, w->devices);
     davit_arena_clear(&w->arena);
     g_free(w->slot_weight);
     g_free(w->segments);

@@ -16,7 +16,8 @@ int32_t davit_make_direct(DavitLane *lane, const DavitItem *item, uint64_t segme
         const uint64_t all = davit_part_bytes(lane->plan, module, p);
         const uint64_t n = row_bytes ? item->n_rows * row_bytes : all;
         const uint64_t first = davit_stored_index(item, item->expert, item->row) * row_bytes;
-        uint8_t *to = lane->base + segment + davit_copy_part_off(lane->plan, item->source, p) +
+        uint8_t *to = lane->base + segment +
+                      davit_copy_part_off(lane->plan, item->slot, item->source, p) +
                       item->row * row_bytes;
         status = davit_lane_read_part(lane, module, p, first, n, to);
         lane->stats.copied_bytes += status ? 0 : n;
@@ -33,7 +34,8 @@ static int32_t copy_part(DavitLane *lane, const DavitItem *item, const DavitStag
 {
     const DavitModule *module = item->source->module;
     const uint64_t row_bytes = module->desc.parts[part].row_bytes;
-    const uint64_t off = segment + davit_copy_part_off(lane->plan, item->source, part) +
+    const uint64_t off = segment +
+                         davit_copy_part_off(lane->plan, item->slot, item->source, part) +
                          row * row_bytes;
     const uint64_t n = row_bytes ? n_rows * row_bytes : stage->part[part].n_bytes;
     if (row_bytes == 0 && row > 0)

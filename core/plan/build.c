@@ -387,6 +387,7 @@ static DavitProgram *take_program(davit_builder *b)
     p->weights = g_array_steal(b->weights, &p->n_weights);
     p->states = g_array_steal(b->states, &p->n_states);
     p->state_block_bytes = g_new0(uint64_t, MAX(p->n_states, 1));
+    p->state_device = g_new0(uint32_t, MAX(p->n_states, 1));
     p->output = b->output;
     g_array_unref(b->values);
     g_array_unref(b->instrs);

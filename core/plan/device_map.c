@@ -80,7 +80,7 @@ static const char *home_of(const DavitDeviceMap *map, const char *key, const jso
     if (strcmp(text, "disk") == 0)
         return davit_intern("disk");
     device = davit_devices_named(devices, text);
-    if (!device || device->index > 0) {
+    if (!device) {
         davit_devices_refuse(devices, subject_of(map, key, report), text, report);
         return NULL;
     }

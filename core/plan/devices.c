@@ -62,22 +62,34 @@ static bool number_of(const char *text, uint64_t *out)
     return true;
 }
 
+bool davit_device_split(const char *name, const char **out_kind, uint64_t *out_index)
+{
+    const char *colon = strrchr(name, ':');
+
+    *out_index = 0;
+    *out_kind = davit_intern(name);
+    if (!colon)
+        return true;
+    if (!number_of(colon + 1, out_index))
+        return false;
+    g_autofree char *kind = g_strndup(name, (gsize)(colon - name));
+    *out_kind = davit_intern(kind);
+    return true;
+}
+
 const DavitDevice *davit_devices_named(const GArray *devices, const char *text)
 {
-    const char *colon = strrchr(text, ':');
-    const size_t n_kind = colon ? (size_t)(colon - text) : strlen(text);
+    const char *kind;
     uint64_t n = 0;
-    const bool by_number = number_of(text, &n);
 
-    if (colon && !number_of(colon + 1, &n))
-        return NULL;
-    if (by_number)
+    if (number_of(text, &n))
         return n + 1 < devices->len ? &g_array_index(devices, DavitDevice, n + 1) : NULL;
+    if (!davit_device_split(text, &kind, &n))
+        return NULL;
     for (guint i = 0; i < devices->len; i++) {
         const DavitDevice *device = &g_array_index(devices, DavitDevice, i);
 
-        if (device->index == n && strlen(device->kind) == n_kind &&
-            strncmp(device->kind, text, n_kind) == 0)
+        if (device->index == n && device->kind == kind)
             return device;
     }
     return NULL;
@@ -96,21 +108,18 @@ const char *davit_devices_text(const GArray *devices, DavitReport *report)
 void davit_devices_refuse(const GArray *devices, const char *subject, const char *found,
                           DavitReport *report)
 {
-    const DavitDevice *device = davit_devices_named(devices, found);
     const char *here = davit_devices_text(devices, report);
 
     davit_report_add(
         report,
         &(DavitFinding){
-            .code = device ? DAVIT_R_NOT_BUILT : DAVIT_R_DEVICE_MISSING,
+            .code = DAVIT_R_DEVICE_MISSING,
             .status = DAVIT_E_UNSUPPORTED,
             .stage = "plan",
             .subject = subject,
             .expected = davit_report_text(report, "one of %s, disk", here),
             .found = found,
-            .message = device ? "only the first device of a kernels component computes in this "
-                                "version"
-                              : "there is no such device here",
+            .message = "there is no such device here",
             .hint = "give a device that is here, cpu or disk; davit plugin list shows the kernels "
                     "that bring devices"});
 }

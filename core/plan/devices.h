@@ -22,11 +22,14 @@ GArray *davit_devices_find(DavitRegistry *registry);
  * is not the host). */
 const DavitDevice *davit_devices_named(const GArray *devices, const char *text);
 
+/* The parts of a device's name: "cuda:1" is number 1 of "cuda" (*out_kind, interned), "cuda" its
+ * number 0. False, and all of it the kind, where something else stands behind the colon. */
+bool davit_device_split(const char *name, const char **out_kind, uint64_t *out_index);
+
 /* "cpu, cuda": what is here. (owned by @report) */
 const char *davit_devices_text(const GArray *devices, DavitReport *report);
 
-/* DEVICE_MISSING for @found, or NOT_BUILT where the device is here and not its component's first:
- * the core computes on one device of a component. @subject says who asked. */
+/* DEVICE_MISSING for @found. @subject says who asked. */
 void davit_devices_refuse(const GArray *devices, const char *subject, const char *found,
                           DavitReport *report);
 

@@ -6,6 +6,7 @@
 
 #include "plan/draft.h"
 #include "plan/hash.h"
+#include "plan/cross.h"
 #include "plan/ranks.h"
 #include "plan/slot_document.h"
 #include "plan/speed.h"
@@ -39,8 +40,8 @@ static json_t *calls_json(const DavitPlan *plan)
         const DavitInstr *instr = &plan->program->instrs[i];
         json_t *call = NULL;
 
-        /* what core added for ranks it does itself; without entry and kernels nothing was chosen */
-        const bool own = davit_is_rank_op(instr->op);
+        /* what core added it does itself; without entry and kernels nothing was chosen */
+        const bool own = davit_is_rank_op(instr->op) || davit_is_cross_op(instr->op);
         const void *key = own ? (const void *)instr->op : instr->entry;
 
         if (!key)
@@ -200,7 +201,7 @@ static json_t *stages_json(const DavitPlan *plan, double read_gb_s)
          DAVIT_SPEED_PACK * threads},
         {"decode", "decoded values written", made_by(plan, DAVIT_ACCESS_DECODE),
          DAVIT_SPEED_DECODE * threads},
-        {"upload", "sent to the device", plan->upload_bytes, DAVIT_SPEED_UPLOAD},
+        {"upload", "sent to devices", plan->upload_bytes, DAVIT_SPEED_UPLOAD},
         {"compare", "at most, read again: head against embedding", plan->compare_bytes,
          read_gb_s},
     };
@@ -258,12 +259,12 @@ static json_t *memory_json(const DavitPlan *plan)
 {
     json_t *memory = json_object();
 
-    set(memory, "peak_host_bytes",
-        number(plan->peak_bytes - (plan->device_kernels ? plan->private_bytes : 0)));
+    set(memory, "peak_host_bytes", number(plan->peak_bytes));
     set(memory, "device_bytes", number(plan->device_bytes));
     set(memory, "resident_bytes", number(plan->resident_bytes));
     set(memory, "budget_bytes", plan->memory_bytes ? number(plan->memory_bytes) : json_null());
     set(memory, "private_bytes", number(plan->private_bytes));
+    set(memory, "host_private_bytes", number(plan->devices[DAVIT_ON_HOST].private_bytes));
     set(memory, "constant_bytes", number(plan->constant_bytes));
     set(memory, "window_bytes", number(plan->window_bytes));
     set(memory, "window_limit", number(plan->window_limit));
@@ -354,6 +355,7 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report,
     set(document, "times", times_json(plan, options->read_gb_s));
     set(document, "memory", memory_json(plan));
     set(document, "placed", davit_placed_json(plan));
+    set(document, "legs", davit_legs_json(plan));
     hash = davit_plan_hash(plan);
     set(document, "hash", json_string(hash));
     return document;

@@ -23,4 +23,8 @@ json_t *davit_plan_document(const DavitPlan *plan, const DavitReport *report,
 /* (owned) Array of what each device takes; empty without a placement. (placed_json.c) */
 json_t *davit_placed_json(const DavitPlan *plan);
 
+/* (owned) Array of the legs of the program: a device, its layers in a row, and what crosses to it
+ * before them. Empty where nothing would run. (legs_json.c) */
+json_t *davit_legs_json(const DavitPlan *plan);
+
 #endif

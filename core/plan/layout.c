@@ -7,6 +7,7 @@
 
 #include "plan/part.h"
 #include "plan/piece.h"
+#include "plan/plan_devices.h"
 
 bool davit_slot_is_vector(const DavitSlot *slot)
 {
@@ -316,7 +317,7 @@ static DavitWay way_of(const DavitDraft *draft, const DavitSlot *slot)
 void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
                       const DavitLayoutOption *option)
 {
-    const uint64_t align = draft->plan->device_align;
+    const uint64_t align = davit_draft_device(draft)->align;
 
     slot->access = option->access;
     slot->layout = option->layout;

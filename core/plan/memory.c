@@ -24,7 +24,8 @@ static bool overlap_in_time(const DavitValue *a, const DavitValue *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Lowest offset at which value @v fits beside the earlier ones that live with it. */
+/* Lowest offset at which value @v fits beside the earlier ones that live with it; what is of
+ * another device has no size. */
 static uint64_t first_fit(const DavitProgram *program, size_t v, const uint64_t *off,
                           const uint64_t *size)
 {
@@ -32,7 +33,7 @@ static uint64_t first_fit(const DavitProgram *program, size_t v, const uint64_t 
     for (bool moved = true; moved;) {
         moved = false;
         for (size_t i = 0; i < v; i++) {
-            if (!overlap_in_time(&program->values[i], &program->values[v]))
+            if (size[i] == 0 || !overlap_in_time(&program->values[i], &program->values[v]))
                 continue;
             if (at < off[i] + size[i] && off[i] < at + size[v]) {
                 at = off[i] + size[i];
@@ -43,19 +44,22 @@ static uint64_t first_fit(const DavitProgram *program, size_t v, const uint64_t 
     return at;
 }
 
-uint64_t davit_memory_place(const DavitProgram *program, uint64_t max_tokens,
-                            uint64_t max_rows, uint64_t align, uint64_t *out_off)
+uint64_t davit_memory_place(const DavitProgram *program, const DavitMemoryFor *what,
+                            uint64_t *out_off)
 {
     g_autofree uint64_t *size = g_new0(uint64_t, program->n_values);
     uint64_t total = 0;
     for (size_t v = 0; v < program->n_values; v++) {
-        size[v] = value_bytes(&program->values[v], max_tokens, max_rows, align);
+        if (program->values[v].device != what->device)
+            continue;
+        size[v] =
+            value_bytes(&program->values[v], what->max_tokens, what->max_rows, what->align);
         if (size[v] == 0)
-            return 0;
+            return UINT64_MAX;
         out_off[v] = first_fit(program, v, out_off, size);
         total = MAX(total, out_off[v] + size[v]);
         if (total > UINT64_MAX / 4)
-            return 0;
+            return UINT64_MAX;
     }
     return total;
 }

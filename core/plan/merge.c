@@ -4,10 +4,11 @@
 
 #include <string.h>
 
+#include "plan/cross.h"
 #include "plan/homes.h"
 #include "plan/memory.h"
-#include "plan/piece.h"
 #include "plan/place.h"
+#include "plan/plan_devices.h"
 
 static bool is_global(const DavitPlan *plan, const DavitSlot *slot)
 {
@@ -16,15 +17,16 @@ static bool is_global(const DavitPlan *plan, const DavitSlot *slot)
 
 /* ---- what things take ---- */
 
-static void step_memory(const DavitPlan *plan, const DavitPlanOptions *options,
-                        DavitStepMemory *out)
+/* (owned) [plan->n_devices] */
+static DavitStepMemory *step_memory(const DavitPlan *plan, const DavitPlanOptions *options)
 {
     const uint64_t ctx = davit_place_ctx(plan, options);
+    DavitStepMemory *out = g_new0(DavitStepMemory, plan->n_devices);
 
-    *out = (DavitStepMemory){0};
     if (plan->program)
         davit_step_memory(plan, davit_place_chunk(ctx, options), ctx,
                           options->n_threads ? options->n_threads : g_get_num_processors(), out);
+    return out;
 }
 
 /* Bytes of the states of each layer of @plan for @ctx tokens, those of no layer last. (owned) */
@@ -48,20 +50,15 @@ static uint64_t *state_bytes(const DavitPlan *plan, uint64_t ctx)
     return out;
 }
 
-static uint64_t constant_bytes(const DavitPlan *plan)
-{
-    return plan->device_kernels ? plan->device_bytes - plan->private_bytes : plan->constant_bytes;
-}
-
 /* ---- filling ---- */
 
 typedef struct Fill {
     const DavitPlan *host;
-    DavitPlan *const *devices;
-    size_t n, at; /* device that is being filled; at == n: the host */
+    const DavitFill *fill;
+    size_t at;        /* device that is being filled; at == n: the host */
     uint64_t room;
+    size_t n_pieces;  /* that it has */
     uint64_t *states; /* (owned) of devices[at] */
-    const uint64_t *budgets;
     const DavitPlanOptions *options;
     const char **homes;
 } Fill;
@@ -69,16 +66,17 @@ typedef struct Fill {
 /* Begin with device @at, or the next that has room for anything at all. */
 static void open_device(Fill *f)
 {
-    for (; f->at < f->n; f->at++) {
-        const DavitPlan *plan = f->devices[f->at];
-        DavitStepMemory m;
-        uint64_t fixed;
+    for (; f->at < f->fill->n; f->at++) {
+        const DavitPlan *plan = f->fill->devices[f->at];
+        const uint32_t device = plan->n_devices - 1;
+        g_autofree DavitStepMemory *m = step_memory(plan, f->options);
+        const uint64_t fixed =
+            plan->devices[device].constant_bytes + davit_step_memory_sum(&m[device]);
 
-        step_memory(plan, f->options, &m);
-        fixed = constant_bytes(plan) + m.value_bytes + m.scratch_bytes + m.array_bytes;
-        if (fixed > f->budgets[f->at])
+        if (fixed > f->fill->budgets[f->at])
             continue;
-        f->room = f->budgets[f->at] - fixed;
+        f->room = f->fill->budgets[f->at] - fixed;
+        f->n_pieces = 0;
         g_free(f->states);
         f->states = state_bytes(plan, davit_place_ctx(plan, f->options));
         return;
@@ -109,35 +107,37 @@ static uint64_t piece_bytes(const Fill *f, const DavitPlan *plan, int64_t layer)
 
 static void take_piece(Fill *f, int64_t layer)
 {
+    const DavitFill *fill = f->fill;
     const char *home;
 
-    while (f->at < f->n) {
-        const uint64_t need = piece_bytes(f, f->devices[f->at], layer);
+    while (f->at < fill->n) {
+        const uint64_t need = piece_bytes(f, fill->devices[f->at], layer);
 
-        if (need <= f->room) {
+        if (need <= f->room && f->n_pieces < fill->most[f->at]) {
             f->room -= need;
+            f->n_pieces++;
+            fill->taken[f->at]++;
             break;
         }
         f->at++;
         open_device(f);
     }
-    home = davit_intern(f->at < f->n ? f->devices[f->at]->device : f->host->device);
+    home = f->at < fill->n ? fill->devices[f->at]->device : f->host->device;
     for (size_t i = 0; i < f->host->n_slots; i++) {
         if (in_piece(f->host, &f->host->slots[i], layer))
             f->homes[i] = home;
     }
 }
 
-const char **davit_fill_devices(const DavitPlan *host, DavitPlan *const *devices, size_t n,
-                                const uint64_t *budgets, const DavitPlanOptions *options)
+const char **davit_fill_devices(const DavitPlan *host, const DavitFill *fill,
+                                const DavitPlanOptions *options)
 {
     Fill f = {.host = host,
-              .devices = devices,
-              .n = n,
-              .budgets = budgets,
+              .fill = fill,
               .options = options,
               .homes = g_new0(const char *, host->n_slots + 1)};
 
+    memset(fill->taken, 0, fill->n * sizeof *fill->taken);
     open_device(&f);
     take_piece(&f, -1);
     for (uint64_t i = 0; i < host->n_layers; i++)
@@ -149,15 +149,38 @@ const char **davit_fill_devices(const DavitPlan *host, DavitPlan *const *devices
 
 /* ---- merging ---- */
 
-static const DavitPlan *plan_of(DavitPlan *const *plans, size_t n, const char *home)
+typedef struct Merge {
+    DavitPlan *const *plans; /* [n] plans[0] becomes the plan over all */
+    size_t n;
+    uint32_t *device_of; /* (owned) [n] device of plans[0] that plans[i] is for */
+    uint32_t *plan_of;   /* (owned) [n_devices] which of plans is for it */
+} Merge;
+
+/* The devices of all in plans[0]. */
+static void take_devices(Merge *m)
+{
+    DavitPlan *base = m->plans[0];
+
+    for (size_t i = 0; i < m->n; i++) {
+        const DavitPlan *plan = m->plans[i];
+
+        m->device_of[i] = plan->n_devices - 1;
+        if (i > 0 && m->device_of[i] != DAVIT_ON_HOST)
+            m->device_of[i] = davit_plan_device_add(base, &plan->devices[m->device_of[i]]);
+        m->plan_of[m->device_of[i]] = (uint32_t)i;
+    }
+}
+
+/* NULL and what is not among them: plans[0]'s own. */
+static uint32_t device_of_home(const Merge *m, const char *home)
 {
     const char *device = davit_home_device(home);
 
-    for (size_t i = 1; device && i < n; i++) {
-        if (strcmp(plans[i]->device, device) == 0)
-            return plans[i];
+    for (size_t i = 0; device && i < m->n; i++) {
+        if (m->plans[i]->device == device)
+            return m->device_of[i];
     }
-    return plans[0];
+    return m->device_of[0];
 }
 
 static void take_slot(DavitSlot *to, const DavitSlot *from)
@@ -175,74 +198,107 @@ static void take_slot(DavitSlot *to, const DavitSlot *from)
     to->reason = from->reason;
 }
 
-/* The plan whose device does @instr: where its weight is, its layer, or the op before it was. */
-static const DavitPlan *plan_of_call(DavitPlan *const *plans, size_t n, const DavitInstr *instr,
-                                     const char *const *layers, const DavitPlan *before)
+static void take_slots(const Merge *m)
 {
-    const DavitPlan *base = plans[0];
+    DavitPlan *base = m->plans[0];
 
-    for (uint32_t w = 0; w < instr->n_weights; w++) {
-        const int32_t slot =
-            instr->weight[w] < 0 ? -1 : base->program->weights[instr->weight[w]].slot;
-
-        if (slot >= 0)
-            return plan_of(plans, n, base->slots[slot].home);
-    }
-    return instr->layer < 0 || (uint64_t)instr->layer >= base->n_layers
-               ? before
-               : plan_of(plans, n, layers[instr->layer]);
-}
-
-static void take_calls(DavitPlan *const *plans, size_t n)
-{
-    DavitProgram *program = plans[0]->program;
-    g_autofree const char **layers = davit_homes_of_layers(plans[0]);
-    const DavitPlan *from = plans[0];
-
-    for (size_t i = 0; program && i < program->n_instrs; i++) {
-        DavitInstr *instr = &program->instrs[i];
-
-        from = plan_of_call(plans, n, instr, layers, from);
-        /* one model, one builder: the programs are alike, op by op */
-        if (from == plans[0] || from->program->n_instrs != program->n_instrs)
-            continue;
-        instr->entry = from->program->instrs[i].entry;
-        instr->kernels = from->program->instrs[i].kernels;
-        instr->self = from->program->instrs[i].self;
-    }
-}
-
-void davit_plan_merge(DavitPlan *const *plans, size_t n)
-{
-    DavitPlan *base = plans[0];
-    uint64_t host_private = 0, host_constants = base->constant_bytes;
-
-    base->borrowed_bytes = base->read_bytes = base->made_bytes = 0;
-    base->device_bytes = base->upload_bytes = 0;
     for (size_t i = 0; i < base->n_slots; i++) {
         DavitSlot *slot = &base->slots[i];
-        const DavitPlan *from = plan_of(plans, n, slot->home);
+        uint32_t from;
 
-        if (from != base)
-            take_slot(slot, &from->slots[i]);
-        base->borrowed_bytes += slot->borrowed_bytes;
-        base->read_bytes += slot->read_bytes;
-        base->made_bytes += slot->made_bytes;
-        if (from != base) {
-            base->device_bytes += slot->private_bytes;
-            base->upload_bytes += slot->made_bytes;
-        } else {
-            host_private += slot->private_bytes;
+        slot->device = device_of_home(m, slot->home);
+        from = m->plan_of[slot->device];
+        if (from > 0)
+            take_slot(slot, &m->plans[from]->slots[i]);
+    }
+}
+
+/* Each call as its device's plan has it. One model, one builder: the programs are alike, op by op,
+ * but for the crossings that plans[0] has by now. */
+static void take_calls(const Merge *m)
+{
+    DavitProgram *program = m->plans[0]->program;
+    size_t at = 0;
+
+    for (size_t i = 0; i < program->n_instrs; i++) {
+        DavitInstr *instr = &program->instrs[i];
+        const uint32_t from = m->plan_of[instr->device];
+
+        if (davit_is_cross_op(instr->op))
+            continue;
+        if (from > 0) {
+            DavitInstr *theirs = &m->plans[from]->program->instrs[at];
+            void *attr = instr->attr; /* as long as their entry wants it */
+
+            instr->entry = theirs->entry;
+            instr->kernels = theirs->kernels;
+            instr->self = theirs->self;
+            instr->attr = theirs->attr;
+            theirs->attr = attr;
         }
+        at++;
     }
-    for (size_t i = 1; i < n; i++) {
-        base->device_bytes += constant_bytes(plans[i]);
-        base->upload_bytes += plans[i]->constant_bytes;
+    for (size_t s = 0; s < program->n_states; s++) {
+        const DavitProgram *from =
+            m->plans[m->plan_of[program->state_device[s]]]->program;
+
+        program->states[s] = from->states[s];
+        program->state_block_bytes[s] = from->state_block_bytes[s];
     }
-    take_calls(plans, n);
-    base->private_bytes = host_private;
-    base->constant_bytes = host_constants;
-    davit_plan_window(base, base->window_limit, 0);
+}
+
+static int32_t programs_are_alike(const Merge *m, DavitReport *report)
+{
+    for (size_t i = 1; i < m->n; i++) {
+        if (m->plans[i]->program->n_instrs == m->plans[0]->program->n_instrs &&
+            m->plans[i]->program->n_states == m->plans[0]->program->n_states)
+            continue;
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .purposes = DAVIT_RUN,
+                                    .stage = "plan",
+                                    .who = m->plans[0]->arch->id,
+                                    .subject = m->plans[i]->device,
+                                    .message = "the forward is another one on this device"});
+    }
+    return DAVIT_OK;
+}
+
+/* (owned) [n_layers + 1] */
+static uint32_t *devices_of_layers(const Merge *m)
+{
+    const DavitPlan *base = m->plans[0];
+    g_autofree const char **homes = davit_homes_of_layers(base);
+    uint32_t *out = g_new(uint32_t, base->n_layers + 1);
+
+    for (uint64_t i = 0; i <= base->n_layers; i++)
+        out[i] = device_of_home(m, homes[i]);
+    return out;
+}
+
+int32_t davit_plan_merge(DavitPlan *const *plans, size_t n, const DavitPlanOptions *options,
+                         DavitReport *report)
+{
+    g_autofree uint32_t *device_of = g_new0(uint32_t, n + 1);
+    g_autofree uint32_t *plan_of = g_new0(uint32_t, n + 2);
+    Merge m = {plans, n, device_of, plan_of};
+    g_autofree uint32_t *layers = NULL;
+    int32_t status;
+
+    take_devices(&m);
+    take_slots(&m);
+    if (plans[0]->program) {
+        status = programs_are_alike(&m, report);
+        layers = devices_of_layers(&m);
+        if (!status)
+            status = davit_cross_devices(plans[0], layers, report);
+        if (status)
+            return status;
+        take_calls(&m);
+    }
+    davit_plan_sums(plans[0], options->window_bytes, options->n_lanes);
+    return DAVIT_OK;
 }
 
 /* ---- what each takes ---- */
@@ -265,7 +321,9 @@ static const char *home_of(const DavitPlan *plan, const DavitSlot *slot)
 {
     if (slot->way == DAVIT_WAY_DEFER)
         return "disk";
-    return slot->home && !davit_home_is_disk(slot->home) ? slot->home : plan->device;
+    return slot->home && !davit_home_is_disk(slot->home)
+               ? slot->home
+               : davit_device_of_slot(plan, slot)->name;
 }
 
 static void add_weights(DavitPlan *plan)
@@ -282,43 +340,28 @@ static void add_weights(DavitPlan *plan)
     }
 }
 
-static void add_states(DavitPlan *plan, DavitPlan *const *plans, size_t n)
+void davit_placed_fill(DavitPlan *plan, const DavitPlanOptions *options)
 {
-    g_autofree const char **homes = davit_homes_of_layers(plan);
+    g_autofree DavitStepMemory *m = step_memory(plan, options);
 
-    for (size_t i = 0; i < n; i++) {
-        g_autofree uint64_t *states = state_bytes(plans[i], plan->ctx);
-
-        for (uint64_t layer = 0; layer <= plan->n_layers; layer++) {
-            if (plan_of(plans, n, homes[layer]) == plans[i] && states[layer])
-                placed_of(plan, plans[i]->device)->state_bytes += states[layer];
-        }
-    }
-}
-
-void davit_placed_fill(DavitPlan *plan, DavitPlan *const *plans, size_t n,
-                       const DavitPlanOptions *options)
-{
     if (plan->placed)
         g_array_unref(plan->placed);
     plan->placed = g_array_new(FALSE, TRUE, sizeof(DavitPlaced));
     plan->ctx = davit_place_ctx(plan, options);
-    for (size_t i = 0; i < n; i++) {
-        DavitStepMemory m;
-        DavitPlaced *p = placed_of(plan, plans[i]->device);
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        DavitPlaced *p = placed_of(plan, plan->devices[d].name);
 
-        step_memory(plans[i], options, &m);
-        p->step_bytes = m.value_bytes + m.scratch_bytes + m.array_bytes;
-        p->weight_bytes = constant_bytes(plans[i]);
+        p->step_bytes = davit_step_memory_sum(&m[d]);
+        p->state_bytes = m[d].state_bytes;
+        p->weight_bytes = plan->devices[d].constant_bytes;
     }
     add_weights(plan);
-    add_states(plan, plans, n);
-    placed_of(plan, plan->device)->budget_bytes = plan->device_kernels ? 0 : plan->memory_bytes;
+    placed_of(plan, "cpu")->budget_bytes = plan->memory_bytes;
 }
 
 uint64_t davit_placed_beside(DavitPlan *plan)
 {
-    const DavitPlaced *p = placed_of(plan, plan->device);
+    const DavitPlaced *p = placed_of(plan, "cpu");
 
     return p->state_bytes + p->step_bytes;
 }
@@ -343,6 +386,13 @@ static const char *first_past(const DavitPlan *plan, const char *device, uint64_
     return "keys and values";
 }
 
+uint64_t davit_placed_need(DavitPlan *plan, const char *device)
+{
+    const DavitPlaced *p = placed_of(plan, device);
+
+    return p->weight_bytes + p->state_bytes + p->step_bytes;
+}
+
 void davit_placed_budget(DavitPlan *plan, const char *device, uint64_t budget,
                          DavitReport *report)
 {
@@ -354,7 +404,7 @@ void davit_placed_budget(DavitPlan *plan, const char *device, uint64_t budget,
     p = placed_of(plan, device);
     p->budget_bytes = budget;
     beside = p->state_bytes + p->step_bytes;
-    need = p->weight_bytes + beside;
+    need = davit_placed_need(plan, device);
     if (need <= budget)
         return;
     davit_report_add(

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/build.h"
+#include "plan/plan_devices.h"
 #include "plan/slot.h"
 #include "plan/tools.h"
 
@@ -169,7 +170,7 @@ DavitPlan *davit_plan_outline(DavitRegistry *registry, const DavitSettings *sett
     plan->settings = settings;
     plan->arch = tools.arch.component;
     plan->arch_iface = tools.arch.iface;
-    plan->device = g_strdup("cpu");
+    davit_plan_host_add(plan);
     if (!bind(&draft))
         fill_slots(&draft);
     davit_report_append(report, said);

@@ -144,9 +144,8 @@ static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *sour
     return n;
 }
 
-static uint64_t scratch_of(const DavitPlan *plan, const DavitSlot *slot,
-                           const DavitSlotSource *source, uint64_t in_row,
-                           const DavitPiece *piece)
+static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
+                           uint64_t in_row, const DavitPiece *piece)
 {
     const uint64_t value_row = slot->n_cols * sizeof(float);
     uint64_t n = 0;
@@ -165,7 +164,7 @@ static uint64_t scratch_of(const DavitPlan *plan, const DavitSlot *slot,
         n = slot->pack->row_block * in_row;
     if (slot->access == DAVIT_ACCESS_DECODE && davit_decoded_value_bytes(slot) != 4)
         n += value_row;
-    if (plan->device_kernels) { /* a copy that waits for its upload */
+    if (slot->device != DAVIT_ON_HOST) { /* a copy that waits for its upload */
         n = align_up(n) + piece->chunk_rows * out_row_bytes(slot, source);
         if (slot->access == DAVIT_ACCESS_PACK)
             n += davit_pack_block_bytes(slot) + davit_pack_map_bytes(slot);
@@ -208,7 +207,7 @@ void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
     /* each part starts aligned */
     out->stage_bytes =
         whole + out->chunk_rows * in_row + n_by_row * (READ_ROOM + LANE_ALIGN);
-    out->scratch_bytes = scratch_of(plan, slot, source, in_row, out);
+    out->scratch_bytes = scratch_of(slot, source, in_row, out);
 }
 
 uint64_t davit_piece_target(uint64_t window_limit, unsigned n_lanes)
@@ -296,6 +295,6 @@ void davit_plan_window(DavitPlan *plan, uint64_t window_limit, unsigned n_lanes)
     plan->window_bytes = plan->n_lanes * plan->lane_bytes;
     plan->stack_bytes = (uint64_t)plan->n_lanes * DAVIT_LANE_STACK;
     find_peak_slot(plan);
-    plan->peak_bytes = plan->private_bytes + plan->constant_bytes + plan->window_bytes +
-                       plan->stack_bytes;
+    plan->peak_bytes = plan->devices[DAVIT_ON_HOST].private_bytes + plan->constant_bytes +
+                       plan->window_bytes + plan->stack_bytes;
 }

@@ -29,14 +29,10 @@ uint64_t davit_place_chunk(uint64_t ctx, const DavitPlanOptions *options)
     return MIN(ctx, options->chunk ? options->chunk : DEFAULT_CHUNK);
 }
 
-bool davit_slot_is_here(const DavitPlan *plan, const DavitSlot *slot)
+/* Does it take memory of the host, or come from the disk beside it? */
+static bool counts(const DavitSlot *slot)
 {
-    return !slot->home || strcmp(davit_home_device(slot->home), plan->device) == 0;
-}
-
-static bool counts(const DavitPlan *plan, const DavitSlot *slot)
-{
-    return slot->present && slot->tied_to < 0 && davit_slot_is_here(plan, slot);
+    return slot->present && slot->tied_to < 0 && slot->device == DAVIT_ON_HOST;
 }
 
 static bool is_global(const DavitPlan *plan, const DavitSlot *slot)
@@ -69,7 +65,7 @@ static void sum_borrowed(const DavitPlan *plan, Borrowed *out)
     for (size_t i = 0; i < plan->n_slots; i++) {
         const DavitSlot *slot = &plan->slots[i];
 
-        if (!counts(plan, slot))
+        if (!counts(slot))
             continue;
         if (!is_global(plan, slot))
             out->layer[slot->layer] += slot->borrowed_bytes;
@@ -104,7 +100,7 @@ static void defer_from(DavitPlan *plan, uint64_t first)
         DavitSlot *slot = &plan->slots[i];
 
         if (is_global(plan, slot) || (uint64_t)slot->layer < first ||
-            slot->way != DAVIT_WAY_BORROW || !davit_slot_is_here(plan, slot))
+            slot->way != DAVIT_WAY_BORROW || slot->device != DAVIT_ON_HOST)
             continue;
         slot->way = DAVIT_WAY_DEFER;
         slot->reason = "stays on disk: the budget has no room for all layers";
@@ -136,7 +132,7 @@ static const char *first_past(const DavitPlan *plan, uint64_t room, DavitReport 
     for (size_t i = 0; i < plan->n_slots; i++) {
         const DavitSlot *slot = &plan->slots[i];
 
-        if (!counts(plan, slot))
+        if (!counts(slot))
             continue;
         sum += slot->private_bytes +
                (slot->layer < 0 || slot->way != DAVIT_WAY_DEFER ? slot->borrowed_bytes : 0);
@@ -148,7 +144,8 @@ static const char *first_past(const DavitPlan *plan, uint64_t room, DavitReport 
 
 static void refuse(const DavitPlan *plan, uint64_t need, uint64_t beside, DavitReport *report)
 {
-    const uint64_t fixed = plan->peak_bytes - plan->private_bytes + beside;
+    const uint64_t fixed =
+        plan->peak_bytes - plan->devices[DAVIT_ON_HOST].private_bytes + beside;
     const uint64_t room = plan->memory_bytes > fixed ? plan->memory_bytes - fixed : 0;
     const char *parts =
         beside ? davit_report_text(report,
@@ -249,7 +246,7 @@ static void defer_mapped(DavitDraft *draft)
 static uint64_t reckon_beside(DavitDraft *draft)
 {
     const DavitPlanOptions *options = draft->options;
-    DavitStepMemory m;
+    g_autofree DavitStepMemory *m = g_new0(DavitStepMemory, draft->plan->n_devices);
 
     if (!davit_place_is_auto(options) || !draft->plan->program ||
         davit_report_first_error(draft->report, options->purposes))
@@ -257,20 +254,18 @@ static uint64_t reckon_beside(DavitDraft *draft)
     draft->plan->ctx = davit_place_ctx(draft->plan, options);
     if (!davit_step_memory(draft->plan, davit_place_chunk(draft->plan->ctx, options),
                            draft->plan->ctx,
-                           options->n_threads ? options->n_threads : g_get_num_processors(), &m))
+                           options->n_threads ? options->n_threads : g_get_num_processors(), m))
         return 0;
-    return m.value_bytes + m.scratch_bytes + m.array_bytes + m.state_bytes;
+    return davit_step_memory_sum(&m[DAVIT_ON_HOST]) + m[DAVIT_ON_HOST].state_bytes;
 }
 
 void davit_place(DavitDraft *draft)
 {
-    const bool on_host = !draft->plan->device_kernels;
-
     draft->plan->device_map = g_strdup(draft->options->device_map);
-    if (on_host)
+    if (draft->plan->n_devices == 1)
         defer_mapped(draft);
-    davit_place_budget(draft->plan, on_host ? draft->options->memory_bytes : 0,
-                       reckon_beside(draft), draft->report);
+    davit_place_budget(draft->plan, draft->options->memory_bytes, reckon_beside(draft),
+                       draft->report);
 }
 
 /* ---- without packed copies ---- */

@@ -18,7 +18,7 @@
 void davit_place(DavitDraft *draft);
 
 /* The same for @plan alone, by @memory_bytes of the host of which @beside_bytes are not for
- * weights; slots that live on another device than the plan's do not count. */
+ * weights; slots that live on another device do not count. */
 void davit_place_budget(DavitPlan *plan, uint64_t memory_bytes, uint64_t beside_bytes,
                         DavitReport *report);
 
@@ -32,8 +32,5 @@ bool davit_place_is_auto(const DavitPlanOptions *options);
 /* Context and tokens at a time that a placement reckons with. */
 uint64_t davit_place_ctx(const DavitPlan *plan, const DavitPlanOptions *options);
 uint64_t davit_place_chunk(uint64_t ctx, const DavitPlanOptions *options);
-
-/* Does @slot live where @plan computes, or on the disk beside it? */
-bool davit_slot_is_here(const DavitPlan *plan, const DavitSlot *slot);
 
 #endif

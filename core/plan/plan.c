@@ -10,16 +10,17 @@
 #include "plan/choose.h"
 #include "plan/coverage.h"
 #include "plan/cut.h"
+#include "plan/devices.h"
 #include "plan/homes.h"
 #include "plan/layout.h"
 #include "plan/piece.h"
 #include "plan/place.h"
+#include "plan/plan_devices.h"
 #include "plan/slot.h"
 #include "plan/spread.h"
 #include "plan/tools.h"
 
 #define DEFAULT_BLOCK_TOKENS 64u
-#define CPU_ALIGN            64u
 
 const char *davit_access_name(DavitAccess access)
 {
@@ -61,7 +62,7 @@ void davit_plan_free(DavitPlan *plan)
     if (plan->placed)
         g_array_unref(plan->placed);
     g_free(plan->device_map);
-    g_free(plan->device);
+    g_free(plan->devices);
     g_free(plan);
 }
 
@@ -140,31 +141,40 @@ static int32_t no_kernels(DavitDraft *draft)
                         .hint = "davit plugin list shows where plugins are looked for"});
 }
 
+/* Append device @index of @tool's to the plan. */
+static int32_t add_device(DavitDraft *draft, const DavitTool *tool, uint64_t index)
+{
+    const davit_device_iface *iface = ((const davit_kernels_iface *)tool->iface)->device_iface;
+    davit_device_info info = {.struct_size = DAVIT_END(davit_device_info, queue_type)};
+    DavitPlanDevice device = {
+        .name = draft->plan->device, .kernels = tool->component, .index = index};
+    DavitSink sink;
+    int32_t status;
+
+    davit_sink_init(&sink, draft->report, tool->component->id, "plan");
+    status = davit_sink_done(&sink, iface->info(tool->self, index, &info, &sink.abi));
+    if (status)
+        return status;
+    device.align = MAX(info.align, 1);
+    davit_plan_device_add(draft->plan, &device);
+    return DAVIT_OK;
+}
+
 static int32_t find_device(DavitDraft *draft)
 {
     DavitPlan *plan = draft->plan;
+    const char *kind;
+    uint64_t index;
+    const bool named = davit_device_split(plan->device, &kind, &index);
 
-    plan->device_align = CPU_ALIGN;
     if (strcmp(plan->device, "cpu") == 0)
         return draft->tools->kernels->len ? DAVIT_OK : no_kernels(draft);
-    for (guint k = 0; k < draft->tools->kernels->len; k++) {
+    for (guint k = 0; named && k < draft->tools->kernels->len; k++) {
         const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
         const davit_kernels_iface *iface = tool->iface;
-        davit_device_info info = {.struct_size =
-                                      DAVIT_END(davit_device_info, queue_type)};
-        DavitSink sink;
-        int32_t status;
 
-        if (!iface->device_iface)
-            continue;
-        davit_sink_init(&sink, draft->report, tool->component->id, "plan");
-        status = davit_sink_done(
-            &sink, iface->device_iface->info(tool->self, 0, &info, &sink.abi));
-        if (status)
-            return status;
-        plan->device_kernels = tool->component;
-        plan->device_align = MAX(info.align, 1);
-        return DAVIT_OK;
+        if (iface->device_iface && index < iface->device_iface->count(tool->self))
+            return add_device(draft, tool, index);
     }
     return davit_report_add(
         draft->report, &(DavitFinding){.code = DAVIT_R_DEVICE_MISSING,
@@ -263,30 +273,6 @@ static uint64_t compare_bytes(const DavitPlan *plan)
                : 0;
 }
 
-static void add_bytes(DavitPlan *plan, const DavitPlanOptions *options)
-{
-    for (size_t i = 0; i < plan->n_slots; i++) {
-        plan->borrowed_bytes += plan->slots[i].borrowed_bytes;
-        plan->private_bytes += plan->slots[i].private_bytes;
-        plan->read_bytes += plan->slots[i].read_bytes;
-        plan->made_bytes += plan->slots[i].made_bytes;
-    }
-    uint64_t on_device = plan->private_bytes;
-    for (size_t w = 0; plan->program && w < plan->program->n_weights; w++) {
-        const DavitWeightRef *ref = &plan->program->weights[w];
-        const uint64_t n = ref->constant ? ref->n_rows * ref->n_cols * sizeof(float) : 0;
-
-        plan->constant_bytes += n;
-        on_device += (n + plan->device_align - 1) / plan->device_align * plan->device_align;
-    }
-    if (plan->device_kernels) {
-        plan->device_bytes = on_device;
-        plan->upload_bytes = plan->made_bytes + plan->constant_bytes;
-    }
-    plan->compare_bytes = compare_bytes(plan);
-    davit_plan_window(plan, options->window_bytes, options->n_lanes);
-}
-
 /* ---- all of it ---- */
 
 /* Collectives of ranks work on host memory. */
@@ -318,7 +304,9 @@ static void fill_plan(DavitDraft *draft)
         make_program(draft);
     else
         davit_choose_nothing(draft);
-    add_bytes(draft->plan, draft->options);
+    davit_plan_settle(draft->plan);
+    draft->plan->compare_bytes = compare_bytes(draft->plan);
+    davit_plan_sums(draft->plan, draft->options->window_bytes, draft->options->n_lanes);
     davit_place(draft);
 }
 
@@ -339,8 +327,9 @@ DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *ch
     plan->settings = settings;
     plan->arch = tools->arch.component;
     plan->arch_iface = tools->arch.iface;
-    plan->device = g_strdup(options->device ? options->device : "cpu");
-    plan->device_align = CPU_ALIGN;
+    davit_plan_host_add(plan);
+    if (options->device)
+        plan->device = davit_intern(options->device);
     plan->tp = 1;
     plan->dtype = options->dtype;
     plan->access = options->access;
@@ -358,7 +347,6 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
                            const DavitSettings *settings, const DavitPlanOptions *options,
                            DavitReport *report)
 {
-    const char *device = options->device ? options->device : "cpu";
     const bool spread = options->device_map || options->n_budgets;
     g_autoptr(GArray) quants = NULL;
     g_autoptr(GArray) kernels = NULL;
@@ -371,7 +359,7 @@ DavitPlan *davit_plan_make(DavitRegistry *registry, const DavitCheckpoint *check
     if (spread)
         return davit_spread_plan(registry, &tools, checkpoint, settings, options, report);
     kernels = (options->purposes & DAVIT_RUN)
-                  ? davit_tools_kernels(registry, device)
+                  ? davit_tools_kernels(registry, options->device)
                   : g_array_new(FALSE, TRUE, sizeof(DavitTool));
     tools.kernels = kernels;
     return davit_place_plan(&tools, checkpoint, settings, options, report);

@@ -6,7 +6,8 @@
  * Way through the folder: module.h (tensors of a module claimed by a quant plugin),
  * slot.h (slot table -> sources and transforms), coverage.c (nothing missing, nothing
  * left over), build.h (the builder behind the arch's forward), program.h (ops, values,
- * states), choose.c (kernel and layout per slot and call), plan.c (all of it in order).
+ * states), choose.c (kernel and layout per slot and call), plan.c (all of it in order),
+ * cross.h (which device does what, and what crosses between them).
  */
 #ifndef DAVIT_PLAN_PLAN_H
 #define DAVIT_PLAN_PLAN_H
@@ -103,12 +104,13 @@ typedef struct DavitSlot {
     void *pack_self;
     uint64_t borrowed_bytes; /* of the file, in place */
     uint64_t private_bytes;  /* memory this slot owns after loading: every source, expert
-                              * and  (COPY) part rounded up to the plan's device_align */
+                              * and  (COPY) part rounded up to its device's align */
     uint64_t read_bytes;     /* file bytes that loading reads */
     uint64_t made_bytes;     /* bytes that it writes: private_bytes without the padding */
     const char *reason;      /* why this access: static text */
     const char *home;        /* interned: the device that a device map gave it, or "disk"; NULL =
                               * the plan's device */
+    uint32_t device;         /* of plan->devices, whose kernels read it */
 } DavitSlot;
 
 /* ---- program ---- */
@@ -119,6 +121,7 @@ typedef struct DavitValue {
     uint64_t width;
     char *name;          /* NULL or tap name */
     int32_t first, last; /* indexes of the ops between which it lives */
+    uint32_t device;     /* of plan->devices, in whose memory it lies */
 } DavitValue;
 
 typedef struct DavitInstr {
@@ -130,7 +133,8 @@ typedef struct DavitInstr {
     int32_t in[DAVIT_MAX_IN], out[DAVIT_MAX_OUT];
     int32_t weight[DAVIT_MAX_WEIGHTS]; /* >= 0: weight handle, see program.weights */
     /* chosen */
-    const davit_kernel_entry *entry; /* (borrowed) */
+    uint32_t device;                 /* of plan->devices, that does it */
+    const davit_kernel_entry *entry; /* (borrowed) NULL: an op of the core (ranks.h, cross.h) */
     DavitComponent *kernels;         /* (borrowed) */
     void *self;
 } DavitInstr;
@@ -140,6 +144,8 @@ typedef struct DavitWeightRef {
     int32_t slot;    /* >= 0: index of the slot; -1: a constant */
     float *constant; /* (owned) [n_rows, n_cols] */
     uint64_t n_rows, n_cols;
+    uint32_t device; /* of plan->devices, whose calls read it */
+    bool is_copy;    /* a constant that another device reads too: @constant is (borrowed) its */
 } DavitWeightRef;
 
 typedef struct DavitProgram {
@@ -152,6 +158,7 @@ typedef struct DavitProgram {
     davit_state_spec *states; /* spec per state; dtype set */
     size_t n_states;
     uint64_t *state_block_bytes; /* [n_states] per block of block_tokens */
+    uint32_t *state_device;      /* [n_states] of plan->devices */
     int32_t output;              /* value [R, V] */
 } DavitProgram;
 
@@ -231,13 +238,26 @@ typedef struct DavitIgnored {
     uint32_t *tensor; /* (owned) [n_tensors] catalogue indexes */
 } DavitIgnored;
 
+/* A device that a plan uses. */
+typedef struct DavitPlanDevice {
+    const char *name;        /* interned: "cpu", "cuda", "cuda:1" */
+    DavitComponent *kernels; /* (borrowed) component that owns it; NULL = the host */
+    uint64_t index;          /* of the component's devices */
+    uint64_t align;          /* of memory there; 64 on the host */
+    uint64_t private_bytes;  /* of slots that lie there */
+    uint64_t constant_bytes; /* of tables that its calls read, each rounded up to align; on the
+                              * host all of them, as they were made */
+    uint64_t upload_bytes;   /* sent to it while loading; 0 on the host */
+} DavitPlanDevice;
+
 /* What a placement takes of one device, or of the disk. */
 typedef struct DavitPlaced {
     const char *device;    /* interned */
     uint64_t budget_bytes; /* 0 = none */
     uint64_t weight_bytes; /* of slots that live there */
     uint64_t state_bytes;  /* keys and values of plan->ctx tokens */
-    uint64_t step_bytes;   /* values, scratch and arrays of a step */
+    uint64_t step_bytes;   /* values, scratch and arrays of a step; on the host also what passes
+                            * through it: values from device to device, logits */
     uint64_t n_slots;
 } DavitPlaced;
 
@@ -249,9 +269,10 @@ typedef struct DavitPlan {
     const davit_arch_iface *arch_iface;
     bool tied;       /* tie flag: given, or the class default */
     bool tied_given; /* the file states it */
-    char *device;
-    DavitComponent *device_kernels; /* component that owns the device; NULL for cpu */
-    uint64_t device_align;          /* 64 on the CPU */
+    const char *device; /* interned: where slots without a home are, and the first calls */
+    DavitPlanDevice *devices; /* (owned) [n_devices] the host, whether it computes or not, then
+                               * those of kernels components that do */
+    uint32_t n_devices;
     uint64_t block_tokens;
     DavitModule *modules;
     size_t n_modules;
@@ -265,9 +286,9 @@ typedef struct DavitPlan {
     uint64_t borrowed_bytes, private_bytes, read_bytes;
     uint64_t constant_bytes; /* tables that the forward brought along */
     uint64_t made_bytes;
-    uint64_t device_bytes; /* most that loading takes on the device: private bytes and each
-                            * constant, rounded up to device_align; 0 on the CPU */
-    uint64_t upload_bytes; /* sent to the device while loading; 0 on the CPU */
+    uint64_t device_bytes; /* most that loading takes on all devices but the host: private bytes
+                            * and constants */
+    uint64_t upload_bytes; /* sent to them while loading */
     /* memory while loading */
     unsigned n_lanes;        /* threads that read and make; 0 = nothing is private */
     uint64_t lane_bytes;     /* memory of each for file bytes and values on the way */
@@ -276,7 +297,7 @@ typedef struct DavitPlan {
     uint64_t window_limit;   /* as asked for */
     uint64_t chunk_bytes;    /* of file that a lane aims to hold */
     uint64_t stack_bytes;    /* of the lanes' threads */
-    uint64_t peak_bytes;     /* private + constants + window + stacks */
+    uint64_t peak_bytes;     /* of the host: its private bytes + constants + window + stacks */
     int32_t peak_slot;       /* the slot with the most private bytes, -1 = none */
     uint64_t compare_bytes;  /* read once more to compare head and embedding; at most */
     bool refused;            /* an error blocks it: kept for people to read */
@@ -294,6 +315,9 @@ typedef struct DavitPlan {
     uint64_t beside_bytes; /* of memory_bytes, for states and steps; 0 = not reckoned with */
     GArray *placed;    /* (owned) DavitPlaced, devices in order and then the disk; NULL = no map */
 } DavitPlan;
+
+/* The host is always there. */
+#define DAVIT_ON_HOST 0u
 
 /* Stack of a lane's thread. */
 #define DAVIT_LANE_STACK (512u << 10)

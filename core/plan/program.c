@@ -30,13 +30,16 @@ void davit_program_free(DavitProgram *program)
         g_free(program->values[i].name);
     for (size_t i = 0; i < program->n_instrs; i++)
         g_free(program->instrs[i].attr);
-    for (size_t i = 0; i < program->n_weights; i++)
-        g_free(program->weights[i].constant);
+    for (size_t i = 0; i < program->n_weights; i++) {
+        if (!program->weights[i].is_copy)
+            g_free(program->weights[i].constant);
+    }
     g_free(program->values);
     g_free(program->instrs);
     g_free(program->weights);
     g_free(program->states);
     g_free(program->state_block_bytes);
+    g_free(program->state_device);
     g_free(program);
 }
 

@@ -83,7 +83,7 @@ static const char *slot_device(const DavitPlan *plan, const DavitSlot *slot)
         return "disk";
     if (slot->home && strcmp(slot->home, "disk") != 0)
         return slot->home;
-    return slot->access == DAVIT_ACCESS_BORROW ? "cpu" : plan->device;
+    return slot->access == DAVIT_ACCESS_BORROW ? "cpu" : plan->devices[slot->device].name;
 }
 
 static void write_fields(const DavitPlan *plan, const DavitSlot *slot,

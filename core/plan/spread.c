@@ -54,9 +54,8 @@ static bool check_budgets(const Spread *s)
 
     for (size_t i = 0; i < s->options->n_budgets; i++) {
         const char *name = s->options->budgets[i].device;
-        const DavitDevice *device = davit_devices_named(s->devices, name);
 
-        if (device && device->index == 0)
+        if (davit_devices_named(s->devices, name))
             continue;
         davit_devices_refuse(s->devices, "--memory", name, s->report);
         good = false;
@@ -103,7 +102,7 @@ static DavitPlan *plan_on_one(const Spread *s, const char *device)
 
     if (!plan)
         return NULL;
-    davit_placed_fill(plan, &plan, 1, s->options);
+    davit_placed_fill(plan, s->options);
     for (guint i = 0; i < s->devices->len; i++)
         davit_placed_budget(plan, device_at(s, i)->name, asked_budget(s, device_at(s, i)),
                             s->report);
@@ -114,72 +113,42 @@ static DavitPlan *plan_on_one(const Spread *s, const char *device)
 
 /* ---- several ---- */
 
-static void not_built(const Spread *s, const char *devices)
+static void check_places(const Spread *s, DavitPlan *plan)
 {
-    davit_report_add(
-        s->report,
-        &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
-                        .status = DAVIT_E_UNSUPPORTED,
-                        .purposes = DAVIT_RUN,
-                        .stage = "plan",
-                        .subject = "--device-map",
-                        .expected = "layers on one device, and others of the host's on disk",
-                        .found = devices,
-                        .message = "the program runs on one device in this version: values are "
-                                   "not copied where the device changes",
-                        .hint = davit_place_is_auto(s->options)
-                                    ? "--device cpu places it on the host and the disk alone; "
-                                      "plan shows the placement all the same"
-                                    : "map all to one device, or to cpu and disk; plan shows the "
-                                      "placement all the same"});
+    davit_placed_fill(plan, s->options);
+    davit_place_budget(plan, s->options->memory_bytes,
+                       davit_place_is_auto(s->options) ? davit_placed_beside(plan) : 0, s->report);
+    davit_placed_fill(plan, s->options); /* the disk has its part now */
+    for (guint i = 0; i < s->devices->len; i++)
+        davit_placed_budget(plan, device_at(s, i)->name, asked_budget(s, device_at(s, i)),
+                            s->report);
 }
 
-static char *joined_names(const GPtrArray *names)
-{
-    GString *text = g_string_new(NULL);
-
-    for (guint i = 0; i < names->len; i++)
-        g_string_append_printf(text, "%s%s", i ? ", " : "",
-                               (const char *)g_ptr_array_index(names, i));
-    return g_string_free(text, FALSE);
-}
-
-/* The plan over @names, devices that compute; the host's is the one that is kept. */
+/* The plan over @names, devices that compute, the host first if it is one. */
 static DavitPlan *plan_on_many(const Spread *s, const GPtrArray *names)
 {
+    const uint64_t purposes = s->options->purposes;
     g_autoptr(GPtrArray) drafts =
         g_ptr_array_new_with_free_func((GDestroyNotify)davit_plan_free);
-    g_autofree char *text = joined_names(names);
     DavitPlan *base = NULL;
 
     for (guint i = 0; i < names->len; i++) {
         g_autoptr(DavitReport) said = davit_report_new();
         DavitPlan *draft = draft_on(s, g_ptr_array_index(names, i), false, said);
 
-        if (i == 0 || davit_report_first_error(said, s->options->purposes))
+        if (i == 0 || davit_report_first_error(said, purposes))
             davit_report_append(s->report, said);
         if (!draft)
             return NULL;
         g_ptr_array_add(drafts, draft);
     }
     base = g_ptr_array_index(drafts, 0);
-    if (!davit_report_first_error(s->report, s->options->purposes)) {
-        DavitPlan **plans = (DavitPlan **)drafts->pdata;
-
-        davit_plan_merge(plans, drafts->len);
-        davit_placed_fill(base, plans, drafts->len, s->options);
-        davit_place_budget(base, s->options->memory_bytes,
-                           davit_place_is_auto(s->options) ? davit_placed_beside(base) : 0,
-                           s->report);
-        davit_placed_fill(base, plans, drafts->len, s->options); /* the disk has its part now */
-        for (guint i = 0; i < s->devices->len; i++)
-            davit_placed_budget(base, device_at(s, i)->name, asked_budget(s, device_at(s, i)),
-                                s->report);
-        not_built(s, text);
-    }
-    base->refused = true;
+    if (!davit_report_first_error(s->report, purposes) &&
+        !davit_plan_merge((DavitPlan **)drafts->pdata, drafts->len, s->options, s->report))
+        check_places(s, base);
+    base->refused = davit_report_first_error(s->report, purposes) != NULL;
     g_ptr_array_steal_index(drafts, 0);
-    return refused(s, base);
+    return base->refused ? refused(s, base) : base;
 }
 
 /* ---- a file ---- */
@@ -222,14 +191,6 @@ static DavitPlan *plan_by_file(Spread *s)
 
 /* ---- by the program ---- */
 
-/* Fill homes of all slots: the devices of @drafts in order, then the host. */
-static void choose_homes(Spread *s, const DavitPlan *host, const GPtrArray *drafts,
-                         const GArray *budgets)
-{
-    s->homes = davit_fill_devices(host, (DavitPlan *const *)drafts->pdata, drafts->len,
-                                  (const uint64_t *)(const void *)budgets->data, s->options);
-}
-
 /* Drafts on the devices that are not the host, in order, and what each may take. A device that
  * cannot run the model is left out, with a note why. */
 static void draft_devices(const Spread *s, GPtrArray *drafts, GArray *budgets)
@@ -243,9 +204,9 @@ static void draft_devices(const Spread *s, GPtrArray *drafts, GArray *budgets)
         DavitPlan *draft;
         const DavitRecord *error;
 
-        if (device->index > 0 || (only && strcmp(only, device->kind) != 0))
+        if (only && davit_devices_named(s->devices, only) != device)
             continue;
-        draft = draft_on(s, device->kind, false, said);
+        draft = draft_on(s, device->name, false, said);
         error = davit_report_first_error(said, s->options->purposes);
         if (!draft || error || !draft->program) {
             davit_report_add(
@@ -265,6 +226,59 @@ static void draft_devices(const Spread *s, GPtrArray *drafts, GArray *budgets)
     }
 }
 
+/* By the homes that are chosen. @host: a plan of the whole model there. */
+static DavitPlan *plan_by_homes(const Spread *s, DavitPlan *host)
+{
+    g_autoptr(GPtrArray) used = NULL;
+
+    for (size_t i = 0; i < host->n_slots; i++)
+        host->slots[i].home = s->homes[i];
+    used = devices_used(host);
+    return used->len == 1 ? plan_on_one(s, g_ptr_array_index(used, 0)) : plan_on_many(s, used);
+}
+
+/* The first device of @fill that has more than its budget, fill->n = none. */
+static size_t over_budget(DavitPlan *plan, const DavitFill *fill)
+{
+    size_t i = 0;
+
+    while (i < fill->n && (fill->taken[i] == 0 ||
+                           davit_placed_need(plan, fill->devices[i]->device) <= fill->budgets[i]))
+        i++;
+    return i;
+}
+
+/* What crosses is known when it is known what is where: a device that has not enough for it gets
+ * one piece less, and all is done again. */
+static DavitPlan *fill_and_plan(Spread *s, DavitPlan *host, const DavitFill *fill, size_t *most)
+{
+    DavitReport *report = s->report;
+    const DavitPlanOptions *asked = s->options;
+    DavitPlanOptions keep = *asked; /* to see what did not fit */
+
+    keep.keep_refused = true;
+    for (;;) {
+        g_autoptr(DavitReport) said = davit_report_new();
+        DavitPlan *plan;
+        size_t over;
+
+        g_free(s->homes);
+        s->homes = davit_fill_devices(host, fill, s->options);
+        s->report = said;
+        s->options = &keep;
+        plan = plan_by_homes(s, host);
+        s->options = asked;
+        s->report = report;
+        over = plan && plan->placed ? over_budget(plan, fill) : fill->n;
+        if (over == fill->n) {
+            davit_report_append(report, said);
+            return plan && plan->refused ? refused(s, plan) : plan;
+        }
+        most[over] = fill->taken[over] - 1;
+        davit_plan_free(plan);
+    }
+}
+
 static DavitPlan *plan_by_program(Spread *s)
 {
     g_autoptr(GPtrArray) drafts =
@@ -272,7 +286,7 @@ static DavitPlan *plan_by_program(Spread *s)
     g_autoptr(GArray) budgets = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     g_autoptr(DavitReport) said = davit_report_new();
     g_autoptr(DavitPlan) host = NULL;
-    g_autoptr(GPtrArray) used = NULL;
+    g_autofree size_t *most = NULL, *taken = NULL;
     const char *only = s->options->device;
 
     if ((s->options->purposes & DAVIT_RUN) && !(only && strcmp(only, "cpu") == 0))
@@ -284,14 +298,28 @@ static DavitPlan *plan_by_program(Spread *s)
         davit_report_append(s->report, said);
         return refused(s, g_steal_pointer(&host));
     }
-    choose_homes(s, host, drafts, budgets);
-    for (size_t i = 0; i < host->n_slots; i++)
-        host->slots[i].home = s->homes[i];
-    used = devices_used(host);
-    return used->len == 1 ? plan_on_one(s, g_ptr_array_index(used, 0)) : plan_on_many(s, used);
+    most = g_new(size_t, drafts->len);
+    taken = g_new0(size_t, drafts->len);
+    for (guint i = 0; i < drafts->len; i++)
+        most[i] = SIZE_MAX;
+    return fill_and_plan(s, host,
+                         &(DavitFill){.devices = (DavitPlan *const *)drafts->pdata,
+                                      .budgets = (const uint64_t *)(const void *)budgets->data,
+                                      .most = most,
+                                      .taken = taken,
+                                      .n = drafts->len},
+                         most);
 }
 
 /* ---- all of it ---- */
+
+/* "cuda" where that is "cuda:0" of several. */
+static const char *own_name(const Spread *s, const char *text)
+{
+    const DavitDevice *device = davit_devices_named(s->devices, text);
+
+    return device ? device->name : text; /* the draft says that it is not here */
+}
 
 /* Ranks divide a model by themselves. */
 static DavitPlan *refuse_ranks(const Spread *s)
@@ -327,7 +355,7 @@ DavitPlan *davit_spread_plan(DavitRegistry *registry, const DavitToolbox *tools,
     if (!check_budgets(&s))
         plan = NULL;
     else if (!options->device_map)
-        plan = plan_on_one(&s, options->device ? options->device : "cpu");
+        plan = plan_on_one(&s, own_name(&s, options->device ? options->device : "cpu"));
     else if (options->tp > 1)
         plan = refuse_ranks(&s);
     else

@@ -2,6 +2,7 @@
  * What a step takes, before anything is loaded: kernels answer from shapes alone. */
 #include <string.h>
 
+#include "plan/cross.h"
 #include "plan/layout.h"
 #include "plan/memory.h"
 
@@ -83,29 +84,53 @@ static void ask(const Asking *a, const DavitInstr *instr, davit_work *work)
     instr->entry->size(instr->self, &call, a->tokens, 1, a->ctx, work);
 }
 
-static uint64_t scratch_bytes(const Asking *a, unsigned n_workers)
+/* Most that a call on device @d asks for, all workers together. */
+static uint64_t scratch_bytes(const Asking *a, uint32_t d, unsigned n_workers)
 {
     const DavitProgram *program = a->plan->program;
-    const uint64_t align = a->plan->device_align;
+    const uint64_t align = a->plan->devices[d].align;
     uint64_t shared = 0, worker = 0;
 
     for (size_t i = 0; i < program->n_instrs; i++) {
         davit_work work;
 
+        if (program->instrs[i].device != d)
+            continue;
         ask(a, &program->instrs[i], &work);
         shared = MAX(shared, align_up(work.scratch_bytes, align));
         worker = MAX(worker, align_up(work.worker_bytes, align));
     }
-    return shared + (a->plan->device_kernels ? 1 : n_workers) * worker;
+    return shared + (d == DAVIT_ON_HOST ? n_workers : 1) * worker;
 }
 
-static uint64_t state_bytes(const DavitPlan *plan, uint64_t n_blocks)
+static uint64_t state_bytes(const DavitPlan *plan, uint32_t d, uint64_t n_blocks)
 {
     uint64_t sum = 0;
 
     for (size_t s = 0; s < plan->program->n_states; s++)
-        sum += plan->program->state_block_bytes[s];
+        sum += plan->program->state_device[s] == d ? plan->program->state_block_bytes[s] : 0;
     return sum * n_blocks;
+}
+
+/* What device @d takes; @array_bytes of a batch. False on overflow. */
+static bool memory_of(const Asking *a, uint32_t d, unsigned n_workers, uint64_t array_bytes,
+                      DavitStepMemory *out)
+{
+    const DavitProgram *program = a->plan->program;
+    const DavitMemoryFor what = {d, a->tokens, 1, a->plan->devices[d].align};
+    g_autofree uint64_t *value_off = g_new0(uint64_t, program->n_values + 1);
+
+    *out = (DavitStepMemory){.value_bytes = davit_memory_place(program, &what, value_off),
+                             .scratch_bytes = scratch_bytes(a, d, n_workers),
+                             .array_bytes = align_up(array_bytes, what.align),
+                             .state_bytes = state_bytes(a->plan, d, a->batch->max_blocks)};
+    if (d == DAVIT_ON_HOST) {
+        const DavitValue *output = &program->values[program->output];
+
+        out->staging_bytes = davit_staging_bytes(program, a->tokens, 1);
+        out->logit_bytes = output->device == d ? 0 : output->width * sizeof(float);
+    }
+    return out->value_bytes != UINT64_MAX;
 }
 
 bool davit_step_memory(const DavitPlan *plan, uint64_t max_tokens, uint64_t ctx,
@@ -116,22 +141,25 @@ bool davit_step_memory(const DavitPlan *plan, uint64_t max_tokens, uint64_t ctx,
     const davit_batch batch = {.struct_size = DAVIT_END(davit_batch, tree_mask),
                                .block_tokens = plan->block_tokens,
                                .max_blocks = n_blocks};
-    g_autofree uint64_t *value_off = g_new(uint64_t, program->n_values + 1);
     g_autofree davit_state *states = g_new0(davit_state, program->n_states + 1);
     g_autofree davit_weight *weights = g_new0(davit_weight, program->n_weights + 1);
     const Asking asking = {plan, &batch, states, weights, max_tokens, ctx};
-    uint64_t array_off[DAVIT_BATCH_ARRAYS], n;
+    uint64_t array_off[DAVIT_BATCH_ARRAYS];
+    const uint64_t array_bytes = 4 * davit_batch_elems(max_tokens, 1, n_blocks, 1, array_off);
+    bool fits = true;
 
     for (size_t s = 0; s < program->n_states; s++)
         states[s] = (davit_state){.block_bytes = program->state_block_bytes[s],
                                   .spec = &program->states[s]};
     for (size_t w = 0; w < program->n_weights; w++)
         fill_weight(plan, &program->weights[w], &weights[w]);
-    n = davit_memory_place(program, max_tokens, 1, plan->device_align, value_off);
-    *out = (DavitStepMemory){
-        .value_bytes = n,
-        .scratch_bytes = scratch_bytes(&asking, n_workers),
-        .array_bytes = 4 * davit_batch_elems(max_tokens, 1, n_blocks, 1, array_off),
-        .state_bytes = state_bytes(plan, n_blocks)};
-    return n > 0;
+    for (uint32_t d = 0; d < plan->n_devices; d++)
+        fits &= memory_of(&asking, d, n_workers, array_bytes, &out[d]);
+    return fits;
+}
+
+uint64_t davit_step_memory_sum(const DavitStepMemory *memory)
+{
+    return memory->value_bytes + memory->scratch_bytes + memory->array_bytes +
+           memory->staging_bytes + memory->logit_bytes;
 }

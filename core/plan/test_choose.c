@@ -296,23 +296,35 @@ static int32_t device_info(void *self, uint64_t index, davit_device_info *out,
     return DAVIT_OK;
 }
 
+static uint64_t device_count(void *self)
+{
+    (void)self;
+    return 2;
+}
+
 static void device_gets_copies_at_its_alignment(void)
 {
     static const davit_device_iface device = {
-        .struct_size = DAVIT_END(davit_device_iface, wait), .info = device_info};
+        .struct_size = DAVIT_END(davit_device_iface, wait),
+        .count = device_count,
+        .info = device_info};
     davit_kernels_iface iface = test_kernels;
     g_autoptr(TestModel) m = tiny();
     g_autoptr(DavitPlan) plan = NULL;
 
     iface.device = "mem";
     iface.device_iface = &device;
-    m->options.device = "mem";
+    m->options.device = "mem:2";
     test_model_kernels(m, "test.mem", &iface, false);
+    g_assert_null(test_model_plan(m));
+    g_assert_nonnull(test_find(m, "device-missing", "mem:2"));
+    m->options.device = "mem:1";
     plan = test_model_plan(m);
     g_assert_nonnull(plan);
-    g_assert_cmpstr(plan->device, ==, "mem");
-    g_assert_cmpstr(plan->device_kernels->id, ==, "test.mem");
-    g_assert_cmpuint(plan->device_align, ==, 256);
+    g_assert_cmpstr(plan->device, ==, "mem:1");
+    g_assert_cmpuint(plan->devices[1].index, ==, 1);
+    g_assert_cmpstr(plan->devices[1].kernels->id, ==, "test.mem");
+    g_assert_cmpuint(plan->devices[1].align, ==, 256);
     g_assert_cmpuint(plan->borrowed_bytes, ==, 0);
     g_assert_cmpint(slot_of(plan, "attn.q")->access, ==, DAVIT_ACCESS_COPY);
     g_assert_cmpuint(slot_of(plan, "attn.q")->private_bytes, ==, 256);

@@ -86,7 +86,7 @@ static void faults_of_the_file(void)
         {"{\"a\": true, \"b\": 1.5, \"c\": null, \"d\": {}, \"e\": \"\"}", 5, DAVIT_R_USAGE},
         {"{\"a.\": \"cpu\", \".b\": \"cpu\", \"c..d\": \"disk\"}", 3, DAVIT_R_USAGE},
         {"{\"a\": \"cuda:0\", \"b\": 7, \"c\": \"meta\"}", 3, DAVIT_R_DEVICE_MISSING},
-        {"{\"a\": \"many:1\"}", 1, DAVIT_R_NOT_BUILT}, /* here, but not the first */
+        {"{\"a\": \"many:1\", \"b\": \"many:2\"}", 1, DAVIT_R_DEVICE_MISSING},
         {"{\"a\": -1}", 1, DAVIT_R_DEVICE_MISSING},
     };
 

@@ -24,7 +24,7 @@ static void test_no_overlap(void)
                                      .last = first + g_rand_int_range(rand, 0, 10)};
         }
         const DavitProgram program = {.values = values, .n_values = n};
-        const uint64_t total = davit_memory_place(&program, 5, 1, 64, off);
+        const uint64_t total = davit_memory_place(&program, &(DavitMemoryFor){0, 5, 1, 64}, off);
         for (size_t a = 0; a < n; a++) {
             g_assert_cmpuint(off[a] % 64, ==, 0);
             g_assert_cmpuint(off[a] + values[a].width * 20, <=, total);
@@ -42,7 +42,24 @@ static void test_reuse(void)
                             {.width = 16, .first = 4, .last = 5}};
     uint64_t off[3];
     const DavitProgram program = {.values = values, .n_values = 3};
-    g_assert_cmpuint(davit_memory_place(&program, 1, 1, 64, off), ==, 64);
+    g_assert_cmpuint(davit_memory_place(&program, &(DavitMemoryFor){0, 1, 1, 64}, off), ==, 64);
+}
+
+/* Each device has a block of its own, that holds its values only. */
+static void test_devices(void)
+{
+    DavitValue values[4] = {{.width = 16, .first = 0, .last = 3},
+                            {.width = 16, .first = 0, .last = 3, .device = 1},
+                            {.width = 16, .first = 0, .last = 3},
+                            {.width = 16, .first = 0, .last = 3, .device = 1}};
+    uint64_t off[4] = {7, 7, 7, 7};
+    const DavitProgram program = {.values = values, .n_values = 4};
+    g_assert_cmpuint(davit_memory_place(&program, &(DavitMemoryFor){0, 1, 1, 64}, off), ==, 128);
+    g_assert_cmpuint(off[0] + off[2], ==, 64);
+    g_assert_cmpuint(off[1], ==, 7);
+    g_assert_cmpuint(davit_memory_place(&program, &(DavitMemoryFor){1, 1, 1, 256}, off), ==, 512);
+    g_assert_cmpuint(off[1] + off[3], ==, 256);
+    g_assert_cmpuint(davit_memory_place(&program, &(DavitMemoryFor){2, 1, 1, 64}, off), ==, 0);
 }
 
 static void test_overflow(void)
@@ -50,7 +67,8 @@ static void test_overflow(void)
     DavitValue value = {.width = UINT64_MAX / 8, .first = 0, .last = 1};
     uint64_t off;
     const DavitProgram program = {.values = &value, .n_values = 1};
-    g_assert_cmpuint(davit_memory_place(&program, 1u << 20, 1, 64, &off), ==, 0);
+    g_assert_cmpuint(davit_memory_place(&program, &(DavitMemoryFor){0, 1u << 20, 1, 64}, &off), ==,
+                     UINT64_MAX);
 }
 
 int main(int argc, char **argv)
@@ -58,6 +76,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/no-overlap-in-time", test_no_overlap);
     g_test_add_func("/memory/dead-values-are-reused", test_reuse);
+    g_test_add_func("/memory/a-block-for-each-device", test_devices);
     g_test_add_func("/memory/overflow-is-refused", test_overflow);
     return g_test_run();
 }

@@ -241,7 +241,7 @@ static void strangers_codes_are_packed(void)
     g_assert_cmpint(slot_of(plan, "attn.k")->access, ==, DAVIT_ACCESS_PACK);
     g_assert_cmpstr(slot_of(plan, "attn.k")->layout, ==, "test.p2/1");
     /* two blocks of two rows, then the map of four columns, each aligned */
-    g_assert_cmpuint(slot_of(plan, "attn.k")->private_bytes, ==, 2 * plan->device_align);
+    g_assert_cmpuint(slot_of(plan, "attn.k")->private_bytes, ==, 2 * plan->devices[DAVIT_ON_HOST].align);
 }
 
 static void codes_that_do_not_exist_are_refused(void)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "plan/devices.h"
+
 /* ---- quant and kernels ---- */
 
 GArray *davit_tools_quants(DavitRegistry *registry)
@@ -41,7 +43,10 @@ GArray *davit_tools_kernels(DavitRegistry *registry, const char *device)
 {
     const GPtrArray *list = davit_registry_kind(registry, DAVIT_KIND_ID_KERNELS);
     GArray *tools = g_array_new(FALSE, TRUE, sizeof(DavitTool));
+    const char *kind;
+    uint64_t index;
 
+    davit_device_split(device ? device : "cpu", &kind, &index);
     for (guint i = 0; i < list->len; i++) {
         DavitTool tool = {.component = g_ptr_array_index(list, i)};
         const char *capability = tool.component->capability;
@@ -49,11 +54,11 @@ GArray *davit_tools_kernels(DavitRegistry *registry, const char *device)
 
         /* a component that names other devices is not loaded for this one */
         if (has_key(capability, "device") &&
-            !davit_capability_has(capability, "device", device))
+            !davit_capability_has(capability, "device", kind))
             continue;
         if (davit_component_use(tool.component, &tool.iface, &tool.self, said))
             continue;
-        if (strcmp(((const davit_kernels_iface *)tool.iface)->device, device) == 0)
+        if (strcmp(((const davit_kernels_iface *)tool.iface)->device, kind) == 0)
             g_array_append_val(tools, tool);
     }
     return tools;

@@ -10,7 +10,7 @@
  * itself; why stays with its component. */
 GArray *davit_tools_quants(DavitRegistry *registry);
 
-/* (owned) DavitTool: kernels components of @device ("cpu"). */
+/* (owned) DavitTool: kernels components of @device ("cpu", "cuda:1"; NULL = "cpu"). */
 GArray *davit_tools_kernels(DavitRegistry *registry, const char *device);
 
 /* Fill @out with the arch component that names the model. Errors: ALL_DECLINED with the

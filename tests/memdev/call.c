@@ -4,28 +4,28 @@
 
 #include "memdev.h"
 
-void *memdev_translate(const memdev *dev, const void *ptr)
+void *memdev_translate(const memdev_device *dev, const void *ptr)
 {
     if (!memdev_owns(dev, ptr))
         return NULL;
     return dev->shadow + ((const uint8_t *)ptr - dev->device);
 }
 
-int memdev_owns(const memdev *dev, const void *ptr)
+int memdev_owns(const memdev_device *dev, const void *ptr)
 {
     const uint8_t *p = ptr;
     return p >= dev->device && p < dev->device + MEMDEV_BYTES;
 }
 
 /* A pointer of the host where one of the device belongs is noted in *bad. */
-static void *device_pointer(const memdev *dev, const void *ptr, int *bad)
+static void *device_pointer(const memdev_device *dev, const void *ptr, int *bad)
 {
     if (ptr && !memdev_owns(dev, ptr))
         *bad = 1;
     return ptr ? memdev_translate(dev, ptr) : NULL;
 }
 
-static void translate_batch(const memdev *dev, davit_batch *b, int *bad)
+static void translate_batch(const memdev_device *dev, davit_batch *b, int *bad)
 {
     const int32_t **arrays[] = {
         &b->token,     &b->position,  &b->seq,    &b->query_start, &b->ctx_len,   &b->block_table,
@@ -38,7 +38,7 @@ static void translate_batch(const memdev *dev, davit_batch *b, int *bad)
 }
 
 /* The weight's struct and segments are the host's, its parts the device's. */
-static void translate_weight(const memdev *dev, const davit_weight *from, davit_weight *to,
+static void translate_weight(const memdev_device *dev, const davit_weight *from, davit_weight *to,
                              davit_segment *segments, int *bad)
 {
     *to = *from;
@@ -59,7 +59,7 @@ static uint64_t count_segments(const davit_call *call)
     return n;
 }
 
-int memdev_call_run(const memdev *dev, const davit_call *call)
+int memdev_call_run(memdev_device *dev, const davit_call *call)
 {
     davit_segment *segments = malloc((count_segments(call) + 1) * sizeof *segments);
     davit_segment *next = segments;
@@ -69,6 +69,10 @@ int memdev_call_run(const memdev *dev, const davit_call *call)
     davit_state state;
     int bad = !segments;
 
+    if (dev->n_calls++ == dev->fails_at) {
+        free(segments);
+        return MEMDEV_LOST_TOLD;
+    }
     for (uint32_t i = 0; i < c.n_in; i++)
         c.in[i].data = device_pointer(dev, c.in[i].data, &bad);
     for (uint32_t i = 0; i < c.n_out; i++)
@@ -91,5 +95,5 @@ int memdev_call_run(const memdev *dev, const davit_call *call)
     if (!bad)
         davit_ref_run(&c, 0, davit_ref_rows(&c), c.worker_scratch);
     free(segments);
-    return bad ? -1 : 0;
+    return bad ? MEMDEV_LOST_POINTER : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * memdev, a kernels plugin for tests that plays a device: its memory is unreadable for the
- * host, its queue runs later on a thread of its own, its alignment is 256. Ops are the SDK's
+ * memdev, a kernels plugin for tests that plays devices: their memory is unreadable for the
+ * host, their queues run later on threads of their own, their alignment is 256. Ops are the SDK's
  * reference. Never installed. */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include <davit/help/records.h>
 
+#include "entries.h"
 #include "memdev.h"
 
 #define FILL_BYTES ((uint64_t)1 << 20) /* of an allocation that start as NaN */
@@ -17,16 +18,18 @@
 
 static void memdev_destroy(void *self)
 {
-    memdev *dev = self;
+    memdev *m = self;
 
-    if (!dev)
-        return;
-    if (dev->device)
-        munmap(dev->device, MEMDEV_BYTES);
-    if (dev->shadow)
-        munmap(dev->shadow, MEMDEV_BYTES);
-    pthread_mutex_destroy(&dev->lock);
-    free(dev);
+    for (uint64_t i = 0; m && i < m->n_devices; i++) {
+        memdev_device *dev = &m->device[i];
+
+        if (dev->device)
+            munmap(dev->device, MEMDEV_BYTES);
+        if (dev->shadow)
+            munmap(dev->shadow, MEMDEV_BYTES);
+        pthread_mutex_destroy(&dev->lock);
+    }
+    free(m);
 }
 
 static uint8_t *reserve(int protection)
@@ -36,24 +39,48 @@ static uint8_t *reserve(int protection)
     return p == MAP_FAILED ? NULL : p;
 }
 
+static int open_device(memdev_device *dev)
+{
+    pthread_mutex_init(&dev->lock, NULL);
+    dev->device = reserve(PROT_NONE);
+    dev->shadow = reserve(PROT_READ | PROT_WRITE);
+    dev->next = MEMDEV_ALIGN; /* aligned to 256 and to no more */
+    dev->fails_at = UINT64_MAX;
+    return dev->device && dev->shadow ? 0 : -1;
+}
+
+/* MEMDEV_FAIL=1:30: device 1 is lost with its call 30. */
+static void be_told(memdev *m)
+{
+    const char *fail = getenv("MEMDEV_FAIL");
+    char *colon = NULL;
+    const uint64_t index = fail ? strtoull(fail, &colon, 10) : MEMDEV_MAX;
+
+    if (index < m->n_devices && *colon == ':')
+        m->device[index].fails_at = strtoull(colon + 1, NULL, 10);
+}
+
 static int32_t memdev_create(void *bundle_ctx, const davit_create_in *in, void **out_self,
                              const davit_sink *sink)
 {
-    memdev *dev = calloc(1, sizeof *dev);
+    const char *n = getenv("MEMDEV_DEVICES");
+    memdev *m = calloc(1, sizeof *m);
+    int bad = !m;
     (void)bundle_ctx;
     (void)in;
 
-    if (dev) {
-        pthread_mutex_init(&dev->lock, NULL);
-        dev->device = reserve(PROT_NONE);
-        dev->shadow = reserve(PROT_READ | PROT_WRITE);
-        dev->next = MEMDEV_ALIGN; /* aligned to 256 and to no more */
-        if (dev->device && dev->shadow) {
-            *out_self = dev;
-            return DAVIT_OK;
-        }
+    if (m) {
+        m->n_devices = n ? strtoull(n, NULL, 10) : 1;
+        m->n_devices = m->n_devices > MEMDEV_MAX ? MEMDEV_MAX : m->n_devices;
+        for (uint64_t i = 0; i < m->n_devices; i++)
+            bad |= open_device(&m->device[i]) != 0;
+        be_told(m);
     }
-    memdev_destroy(dev);
+    if (!bad) {
+        *out_self = m;
+        return DAVIT_OK;
+    }
+    memdev_destroy(m);
     return davit_say(sink, DAVIT_E_LIMIT,
                      &(davit_refusal){.code = DAVIT_R_MEMORY_SHORT,
                                       .message = "no address space for the device"});
@@ -63,19 +90,20 @@ static int32_t memdev_create(void *bundle_ctx, const davit_create_in *in, void *
 
 static uint64_t memdev_count(void *self)
 {
-    (void)self;
-    return 1;
+    return ((const memdev *)self)->n_devices;
 }
 
 static int32_t memdev_info(void *self, uint64_t index, davit_device_info *out,
                            const davit_sink *sink)
 {
-    memdev *dev = self;
+    memdev *m = self;
+    memdev_device *dev;
 
-    if (index != 0)
+    if (index >= m->n_devices)
         return davit_say(sink, DAVIT_E_USAGE,
                          &(davit_refusal){.code = DAVIT_R_DEVICE_MISSING,
-                                          .message = "there is one memdev"});
+                                          .message = "there are not so many memdevs"});
+    dev = &m->device[index];
     pthread_mutex_lock(&dev->lock);
     out->name = "memdev";
     out->total_bytes = MEMDEV_BYTES;
@@ -89,11 +117,13 @@ static int32_t memdev_info(void *self, uint64_t index, davit_device_info *out,
 /* Allocations are kept as {size} in the shadow, one unit before the first byte. */
 static void *memdev_alloc(void *self, uint64_t index, uint64_t n_bytes)
 {
-    memdev *dev = self;
+    memdev *m = self;
+    memdev_device *dev;
     uint64_t at, size;
 
-    if (index != 0 || n_bytes > MEMDEV_BYTES)
+    if (index >= m->n_devices || n_bytes > MEMDEV_BYTES)
         return NULL;
+    dev = &m->device[index];
     size = (n_bytes + MEMDEV_ALIGN - 1) / MEMDEV_ALIGN * MEMDEV_ALIGN;
     pthread_mutex_lock(&dev->lock);
     if (size + 2 * MEMDEV_ALIGN > MEMDEV_BYTES - dev->next) {
@@ -113,9 +143,8 @@ static void *memdev_alloc(void *self, uint64_t index, uint64_t n_bytes)
 
 static void memdev_free(void *self, uint64_t index, void *ptr)
 {
-    memdev *dev = self;
+    memdev_device *dev = &((memdev *)self)->device[index];
     uint64_t size;
-    (void)index;
 
     if (!ptr)
         return;
@@ -128,7 +157,8 @@ static void memdev_free(void *self, uint64_t index, void *ptr)
 static int32_t memdev_queue_open(void *self, uint64_t index, void **out_queue,
                                  const davit_sink *sink)
 {
-    memdev_queue *queue = index == 0 ? memdev_queue_new(self) : NULL;
+    memdev *m = self;
+    memdev_queue *queue = index < m->n_devices ? memdev_queue_new(&m->device[index]) : NULL;
 
     if (!queue)
         return davit_say(sink, DAVIT_E_LIMIT,
@@ -147,9 +177,10 @@ static void memdev_queue_close(void *self, void *queue)
 static int32_t memdev_upload(void *self, void *queue, void *device, const void *host,
                              uint64_t n_bytes)
 {
-    memdev *dev = self;
+    memdev_device *dev = memdev_queue_device(queue);
+    (void)self;
 
-    if (!memdev_owns(self, device) || memdev_queue_copy(queue, device, host, n_bytes))
+    if (!memdev_owns(dev, device) || memdev_queue_copy(queue, device, host, n_bytes))
         return DAVIT_E_IO;
     pthread_mutex_lock(&dev->lock);
     dev->n_up += n_bytes;
@@ -160,19 +191,32 @@ static int32_t memdev_upload(void *self, void *queue, void *device, const void *
 static int32_t memdev_download(void *self, void *queue, void *host, const void *device,
                                uint64_t n_bytes)
 {
-    if (!memdev_owns(self, device) || memdev_queue_copy(queue, host, device, n_bytes))
+    memdev_device *dev = memdev_queue_device(queue);
+    (void)self;
+
+    if (!memdev_owns(dev, device) || memdev_queue_copy(queue, host, device, n_bytes))
         return DAVIT_E_IO;
+    pthread_mutex_lock(&dev->lock);
+    dev->n_down += n_bytes;
+    pthread_mutex_unlock(&dev->lock);
     return DAVIT_OK;
 }
 
 static int32_t memdev_wait(void *self, void *queue, const davit_sink *sink)
 {
+    const int lost = memdev_queue_wait(queue);
     (void)self;
-    if (memdev_queue_wait(queue) == 0)
+
+    if (!lost)
         return DAVIT_OK;
     return davit_say(sink, DAVIT_E_IO,
                      &(davit_refusal){.code = DAVIT_R_DEVICE_LOST,
-                                      .message = "a call held a pointer of the host"});
+                                      .subject = "memdev",
+                                      .found = lost == MEMDEV_LOST_TOLD ? "its last call"
+                                                                        : "a foreign pointer",
+                                      .message = lost == MEMDEV_LOST_TOLD
+                                                     ? "the device was told to fail"
+                                                     : "a call held a pointer of the host"});
 }
 
 static const davit_device_iface device_iface = {
@@ -229,29 +273,11 @@ static void run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t
         .check = check,                                                                   \
         .size = size,                                                                     \
         .run = run,                                                                       \
-    }
+    };
+MEMDEV_OPS(ENTRY)
 
-ENTRY(embed, DAVIT_OP_EMBED, DAVIT_REF_LAYOUTS, DAVIT_END(davit_embed_attr, flags));
-ENTRY(linear, DAVIT_OP_LINEAR, DAVIT_REF_LAYOUTS, DAVIT_END(davit_linear_attr, flags));
-ENTRY(rmsnorm, DAVIT_OP_RMSNORM, NULL, DAVIT_END(davit_norm_attr, reserved));
-ENTRY(layernorm, DAVIT_OP_LAYERNORM, NULL, DAVIT_END(davit_norm_attr, reserved));
-ENTRY(add, DAVIT_OP_ADD, NULL, DAVIT_END(davit_scale_attr, reserved));
-ENTRY(scale, DAVIT_OP_SCALE, NULL, DAVIT_END(davit_scale_attr, reserved));
-ENTRY(softcap, DAVIT_OP_SOFTCAP, NULL, DAVIT_END(davit_scale_attr, reserved));
-ENTRY(act, DAVIT_OP_ACT, NULL, DAVIT_END(davit_act_attr, reserved));
-ENTRY(glu, DAVIT_OP_GLU, NULL, DAVIT_END(davit_act_attr, reserved));
-ENTRY(rope_angles, DAVIT_OP_ROPE_ANGLES, NULL, DAVIT_END(davit_rope_angles_attr, n_variants));
-ENTRY(rope, DAVIT_OP_ROPE, NULL, DAVIT_END(davit_rope_attr, reserved));
-ENTRY(kv_append, DAVIT_OP_KV_APPEND, NULL, DAVIT_END(davit_none_attr, struct_size));
-ENTRY(attn, DAVIT_OP_ATTN, NULL, DAVIT_END(davit_attn_attr, softcap));
-ENTRY(moe_route, DAVIT_OP_MOE_ROUTE, NULL, DAVIT_END(davit_moe_route_attr, renorm_eps));
-ENTRY(moe_ffn, DAVIT_OP_MOE_FFN, DAVIT_REF_LAYOUTS, DAVIT_END(davit_moe_ffn_attr, flags));
-ENTRY(gather_rows, DAVIT_OP_GATHER_ROWS, NULL, 0);
-
-static const davit_kernel_entry *const entries[] = {
-    &embed, &linear,      &rmsnorm, &layernorm, &add,  &scale,     &softcap, &act,         &glu,
-    &rope,  &rope_angles, &attn,    &kv_append, &moe_route, &moe_ffn, &gather_rows, NULL,
-};
+#define ADDRESS(sym, op_, layouts_, attr_end) &sym,
+static const davit_kernel_entry *const entries[] = {MEMDEV_OPS(ADDRESS) NULL};
 
 static uint64_t state_size(void *self, const davit_state_spec *spec, uint64_t block_tokens,
                            const davit_sink *sink)

@@ -18,20 +18,29 @@ typedef struct job {
 } job;
 
 struct memdev_queue {
-    memdev *dev;
+    memdev_device *dev;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     job *head, **tail;
-    int is_busy, is_closing, is_lost;
+    int is_busy, is_closing;
 };
 
 /* Either end of a copy may be the host's. */
-static void *any_pointer(const memdev *dev, const void *ptr)
+static void *any_pointer(const memdev_device *dev, const void *ptr)
 {
     if (memdev_owns(dev, ptr))
         return memdev_translate(dev, ptr);
     return (void *)(uintptr_t)ptr;
+}
+
+static int lost(memdev_device *dev, int how)
+{
+    pthread_mutex_lock(&dev->lock);
+    dev->lost = dev->lost ? dev->lost : how;
+    how = dev->lost;
+    pthread_mutex_unlock(&dev->lock);
+    return how;
 }
 
 static int run_job(const memdev_queue *q, const job *j)
@@ -50,7 +59,6 @@ static void *queue_main(void *arg)
     pthread_mutex_lock(&q->lock);
     while (q->head || !q->is_closing) {
         job *j = q->head;
-        int status;
 
         if (!j) {
             pthread_cond_wait(&q->changed, &q->lock);
@@ -61,18 +69,18 @@ static void *queue_main(void *arg)
             q->tail = &q->head;
         q->is_busy = 1;
         pthread_mutex_unlock(&q->lock);
-        status = q->is_lost ? -1 : run_job(q, j);
+        if (!lost(q->dev, 0))
+            lost(q->dev, run_job(q, j));
         free(j);
         pthread_mutex_lock(&q->lock);
         q->is_busy = 0;
-        q->is_lost |= status != 0;
         pthread_cond_broadcast(&q->changed);
     }
     pthread_mutex_unlock(&q->lock);
     return NULL;
 }
 
-memdev_queue *memdev_queue_new(memdev *dev)
+memdev_queue *memdev_queue_new(memdev_device *dev)
 {
     memdev_queue *q = calloc(1, sizeof *q);
 
@@ -129,12 +137,14 @@ int memdev_queue_call(memdev_queue *q, const davit_call *call)
 
 int memdev_queue_wait(memdev_queue *q)
 {
-    int status;
-
     pthread_mutex_lock(&q->lock);
     while (q->head || q->is_busy)
         pthread_cond_wait(&q->changed, &q->lock);
-    status = q->is_lost ? -1 : 0;
     pthread_mutex_unlock(&q->lock);
-    return status;
+    return lost(q->dev, 0);
+}
+
+memdev_device *memdev_queue_device(const memdev_queue *q)
+{
+    return q->dev;
 }

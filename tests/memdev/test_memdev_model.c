@@ -2,6 +2,7 @@
  * Tiny models through the program, on the CPU and on memdev: the same ids, every private byte
  * uploaded once, nothing borrowed. */
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <glib.h>
@@ -62,13 +63,16 @@ static void same_ids_on_the_device(const void *data)
     json_decref(device);
 }
 
-/* Wherever a device map puts what runs on one device, the ids are the same. */
+/* Wherever a device map puts what runs, the ids are the same; what crossed is counted. */
 static void same_ids_wherever_it_lies(const void *data)
 {
     static const char *const maps[] = {
         "{\"\": \"disk\"}",
         "{\"model.layers.0\": \"disk\", \"model.embed_tokens\": \"disk\", \"\": \"cpu\"}",
-        "{\"\": 0}"};
+        "{\"\": 1}",
+        "{\"model.layers.0\": \"disk\", \"\": \"memdev:1\"}",
+        "{\"model.layers.0\": \"memdev:1\", \"\": \"cpu\"}",
+        "{\"model.layers.0\": \"cpu\", \"model.norm\": \"memdev:1\", \"\": \"memdev:0\"}"};
     json_t *cpu = run_model(data, "cpu");
 
     for (size_t i = 0; i < G_N_ELEMENTS(maps); i++) {
@@ -81,17 +85,56 @@ static void same_ids_wherever_it_lies(const void *data)
         document = run_with(data, "--device-map", path);
         slots = json_object_get(json_object_get(document, "load"), "slots");
         g_assert_true(json_equal(json_object_get(cpu, "ids"), json_object_get(document, "ids")));
-        g_assert_true((json_integer_value(json_object_get(slots, "defer")) > 0) == (i < 2));
+        g_assert_true((json_integer_value(json_object_get(slots, "defer")) > 0) ==
+                      (strstr(maps[i], "disk") != NULL));
+        g_assert_true((load_number(document, "crossed_bytes") > 0) == (i > 2));
         json_decref(document);
         g_unlink(path);
     }
     json_decref(cpu);
 }
 
+/* The second of two devices is lost with its tenth call: exit 1, one error that names it. */
+static void a_lost_device_ends_the_run(void)
+{
+    g_autofree char *model =
+        g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models/llama_mini", NULL);
+    g_autofree char *map = NULL, *text = NULL, *said = NULL;
+    g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "MEMDEV_FAIL", "1:9", TRUE);
+    const int fd = g_file_open_tmp("davit-map-XXXXXX", &map, NULL);
+    const char *places = "{\"model.layers.1\": \"memdev:1\", \"\": \"cpu\"}";
+    const char *argv[] = {DAVIT_PROGRAM, "run", model, "--ids", "1 2 3", "--json", "--device-map",
+                          map, "--plugin-path", MEMDEV_DIR, NULL};
+    json_t *document, *record;
+    size_t i, n_errors = 0;
+    int status;
+
+    g_assert_cmpint(write(fd, places, strlen(places)), ==, (gssize)strlen(places));
+    close(fd);
+    g_assert_true(g_spawn_sync(NULL, (char **)(void *)argv, environment, G_SPAWN_DEFAULT, NULL,
+                               NULL, &text, &said, &status, NULL));
+    g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    document = json_loads(text, 0, NULL);
+    g_assert_true(json_is_false(json_object_get(document, "ok")));
+    json_array_foreach(json_object_get(document, "records"), i, record)
+    {
+        if (strcmp(json_string_value(json_object_get(record, "severity")), "error") != 0)
+            continue;
+        n_errors++;
+        g_assert_cmpstr(json_string_value(json_object_get(record, "code")), ==, "device-lost");
+        g_assert_cmpstr(json_string_value(json_object_get(record, "subject")), ==, "memdev:1");
+        g_assert_cmpstr(json_string_value(json_object_get(record, "found")), ==, "layer 1");
+    }
+    g_assert_cmpuint(n_errors, ==, 1);
+    json_decref(document);
+    g_unlink(map);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const models[] = {"llama_mini", "qwen3_moe", "gemma3", "gguf_q4_k_m"};
 
+    g_setenv("MEMDEV_DEVICES", "2", TRUE);
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(models); i++) {
         g_autofree char *path = g_strdup_printf("/memdev/model/%s", models[i]);
@@ -99,5 +142,6 @@ int main(int argc, char **argv)
     }
     g_test_add_data_func("/memdev/map/llama_mini", "llama_mini", same_ids_wherever_it_lies);
     g_test_add_data_func("/memdev/map/gguf_q4_k_m", "gguf_q4_k_m", same_ids_wherever_it_lies);
+    g_test_add_func("/memdev/lost", a_lost_device_ends_the_run);
     return g_test_run();
 }
