@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/program.h"
+#include "plan/ranks.h"
 
 #define NOWHERE UINT32_MAX
 
@@ -127,7 +128,7 @@ static int32_t join(const Walk *w, const DavitInstr *instr, uint32_t other, uint
 static int32_t device_of(const Walk *w, const DavitInstr *instr, uint32_t before,
                          uint32_t *out_device)
 {
-    uint32_t device = NOWHERE;
+    uint32_t device = davit_is_rank_op(instr->op) ? DAVIT_ON_HOST : NOWHERE;
     int32_t status = DAVIT_OK;
 
     if (instr->state >= 0 && w->program->state_device[instr->state] != NOWHERE)
@@ -157,9 +158,9 @@ static int32_t assign_calls(const Walk *w)
         DavitInstr *instr = &p->instrs[i];
 
         worst = davit_worse(worst, device_of(w, instr, before, &instr->device));
-        before = instr->device;
+        before = davit_is_rank_op(instr->op) ? before : instr->device;
         if (instr->state >= 0)
-            p->state_device[instr->state] = before;
+            p->state_device[instr->state] = instr->device;
     }
     for (size_t s = 0; s < p->n_states; s++) /* without a call on it */
         if (p->state_device[s] == NOWHERE)

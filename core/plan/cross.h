@@ -2,7 +2,7 @@
  * Which device does what, and what crosses between devices.
  *
  * A call is done where its state is, or its weight, or its layer; one that has none of them where
- * the call before it was. A state is where the first call on it is done. A value lies where it is
+ * the call before it was. Sums and gathers of ranks are the host's. A state is where the first call on it is done. A value lies where it is
  * written; a call on another device that reads it gets a copy, made by an op of the core before the
  * first call in a row on that device. A copy serves all later readers there until the value is
  * written anew.

@@ -9,6 +9,7 @@
 #include "plan/build.h"
 #include "plan/choose.h"
 #include "plan/coverage.h"
+#include "plan/cross.h"
 #include "plan/cut.h"
 #include "plan/devices.h"
 #include "plan/homes.h"
@@ -141,6 +142,18 @@ static int32_t no_kernels(DavitDraft *draft)
                         .hint = "davit plugin list shows where plugins are looked for"});
 }
 
+/* "cuda" of ranks that have several: rank r takes the r-th, from the first again after the last. */
+static void take_rank_device(DavitPlan *plan, uint64_t n_devices, uint64_t *index)
+{
+    g_autofree char *name = NULL;
+
+    if (plan->tp <= 1 || n_devices < 2 || strchr(plan->device, ':'))
+        return;
+    *index = plan->rank % n_devices;
+    name = g_strdup_printf("%s:%" PRIu64, plan->device, *index);
+    plan->device = davit_intern(name);
+}
+
 /* Append device @index of @tool's to the plan. */
 static int32_t add_device(DavitDraft *draft, const DavitTool *tool, uint64_t index)
 {
@@ -173,7 +186,10 @@ static int32_t find_device(DavitDraft *draft)
         const DavitTool *tool = &g_array_index(draft->tools->kernels, DavitTool, k);
         const davit_kernels_iface *iface = tool->iface;
 
-        if (iface->device_iface && index < iface->device_iface->count(tool->self))
+        const uint64_t n = iface->device_iface ? iface->device_iface->count(tool->self) : 0;
+
+        take_rank_device(plan, n, &index);
+        if (index < n)
             return add_device(draft, tool, index);
     }
     return davit_report_add(
@@ -275,18 +291,18 @@ static uint64_t compare_bytes(const DavitPlan *plan)
 
 /* ---- all of it ---- */
 
-/* Collectives of ranks work on host memory. */
-static void refuse_ranks_on_device(const DavitDraft *draft)
+/* Sums and gathers of ranks work on host memory: what they take from a device crosses. */
+static void bring_ranks_to_host(DavitDraft *draft)
 {
-    davit_report_add(draft->report,
-                     &(DavitFinding){.code = DAVIT_R_NOT_BUILT,
-                                     .status = DAVIT_E_UNSUPPORTED,
-                                     .purposes = DAVIT_RUN,
-                                     .stage = "plan",
-                                     .subject = "--tp",
-                                     .expected = "device cpu",
-                                     .found = draft->plan->device,
-                                     .message = "ranks run on the cpu in this version"});
+    DavitPlan *plan = draft->plan;
+    g_autofree uint32_t *layers = NULL;
+
+    if (plan->tp <= 1 || plan->n_devices == 1 || !plan->program)
+        return;
+    layers = g_new(uint32_t, plan->n_layers + 1);
+    for (uint64_t i = 0; i <= plan->n_layers; i++)
+        layers[i] = plan->n_devices - 1;
+    davit_cross_devices(plan, layers, draft->report);
 }
 
 static void fill_plan(DavitDraft *draft)
@@ -298,13 +314,12 @@ static void fill_plan(DavitDraft *draft)
     make_slots(draft);
     davit_homes_set(draft);
     check_forward(draft);
-    if ((purposes & DAVIT_RUN) && draft->plan->tp > 1 && strcmp(draft->plan->device, "cpu") != 0)
-        refuse_ranks_on_device(draft);
     if ((purposes & DAVIT_RUN) && !davit_report_first_error(draft->report, purposes))
         make_program(draft);
     else
         davit_choose_nothing(draft);
     davit_plan_settle(draft->plan);
+    bring_ranks_to_host(draft);
     draft->plan->compare_bytes = compare_bytes(draft->plan);
     davit_plan_sums(draft->plan, draft->options->window_bytes, draft->options->n_lanes);
     davit_place(draft);

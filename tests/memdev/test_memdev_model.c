@@ -9,13 +9,14 @@
 #include <glib/gstdio.h>
 #include <jansson.h>
 
-/* (owned) the document of `davit run` with @flag (--device, --device-map) of @value. */
-static json_t *run_with(const char *model, const char *flag, const char *value)
+/* (owned) the document of `davit run` with two flags and their values; @more NULL = one. */
+static json_t *run_more(const char *model, const char *flag, const char *value, const char *more,
+                        const char *n)
 {
     g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
     const char *argv[] = {DAVIT_PROGRAM, "run", path, "--ids", "1 20 30 45 6 17 28 39", "-n", "6",
                           "--activations", "f32", "--ignore-eos", "--json", flag, value,
-                          "--plugin-path", MEMDEV_DIR, NULL};
+                          "--plugin-path", MEMDEV_DIR, more, n, NULL};
     g_autofree char *text = NULL, *said = NULL;
     g_autoptr(GError) error = NULL;
     json_t *document;
@@ -28,6 +29,11 @@ static json_t *run_with(const char *model, const char *flag, const char *value)
     if (status != 0 || !document)
         g_error("%s %s %s: status %d\n%s%s", model, flag, value, status, text, said);
     return document;
+}
+
+static json_t *run_with(const char *model, const char *flag, const char *value)
+{
+    return run_more(model, flag, value, NULL, NULL);
 }
 
 static json_t *run_model(const char *model, const char *device)
@@ -94,6 +100,65 @@ static void same_ids_wherever_it_lies(const void *data)
     json_decref(cpu);
 }
 
+/* (owned) what `davit plan` prints of @map, with @json (or NULL). */
+static char *plan_text(const char *model, const char *map, const char *json)
+{
+    g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
+    const char *argv[] = {DAVIT_PROGRAM, "plan", path, "--device-map", map, "--plugin-path",
+                          MEMDEV_DIR, json, NULL};
+    char *text = NULL;
+    int status;
+
+    g_assert_true(g_spawn_sync(NULL, (char **)(void *)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL,
+                               NULL, &text, NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+    return text;
+}
+
+/* Which device does which layers, and what crosses between them: rows of 32 float32, and the
+ * angles that were made where the embedding is (8 wide). */
+static void plan_tells_the_way(const void *model)
+{
+    const char *places = "{\"model.layers.1\": \"memdev:1\", \"\": \"cpu\"}";
+    g_autofree char *map = NULL, *text = NULL, *json = NULL;
+    const int fd = g_file_open_tmp("davit-map-XXXXXX", &map, NULL);
+    json_t *document, *legs, *crossing;
+
+    g_assert_cmpint(write(fd, places, strlen(places)), ==, (gssize)strlen(places));
+    close(fd);
+    text = plan_text(model, map, NULL);
+    g_assert_nonnull(strstr(text, "from cpu to memdev:1 before layer 1: 160 bytes a token\n"));
+    json = plan_text(model, map, "--json");
+    document = json_loads(json, 0, NULL);
+    g_assert_true(json_is_true(json_object_get(document, "runs")));
+    legs = json_object_get(document, "legs");
+    g_assert_cmpuint(json_array_size(legs), ==, 3);
+    g_assert_cmpstr(json_string_value(json_object_get(json_array_get(legs, 1), "device")), ==,
+                    "memdev:1");
+    g_assert_cmpint(json_integer_value(json_object_get(json_array_get(legs, 1), "first_layer")),
+                    ==, 1);
+    g_assert_true(json_is_null(json_object_get(json_array_get(legs, 2), "first_layer")));
+    crossing = json_array_get(json_object_get(json_array_get(legs, 2), "crossings"), 0);
+    g_assert_cmpstr(json_string_value(json_object_get(crossing, "from")), ==, "memdev:1");
+    g_assert_cmpint(json_integer_value(json_object_get(crossing, "values")), ==, 1);
+    json_decref(document);
+    g_unlink(map);
+}
+
+/* Two ranks on a device each: sums go through the host, the ids are those of one process. */
+static void ranks_have_a_device_each(const void *data)
+{
+    json_t *alone = run_model(data, "cpu");
+    json_t *ranks = run_more(data, "--device", "memdev", "--tp", "2");
+
+    g_assert_true(json_equal(json_object_get(alone, "ids"), json_object_get(ranks, "ids")));
+    g_assert_cmpint(load_number(ranks, "crossed_bytes"), >, 0);
+    g_assert_cmpstr(json_string_value(json_object_get(json_object_get(ranks, "load"), "kernels")),
+                    ==, "test.davit.memdev");
+    json_decref(alone);
+    json_decref(ranks);
+}
+
 /* The second of two devices is lost with its tenth call: exit 1, one error that names it. */
 static void a_lost_device_ends_the_run(void)
 {
@@ -142,6 +207,8 @@ int main(int argc, char **argv)
     }
     g_test_add_data_func("/memdev/map/llama_mini", "llama_mini", same_ids_wherever_it_lies);
     g_test_add_data_func("/memdev/map/gguf_q4_k_m", "gguf_q4_k_m", same_ids_wherever_it_lies);
+    g_test_add_data_func("/memdev/ranks/llama_mini", "llama_mini", ranks_have_a_device_each);
+    g_test_add_data_func("/memdev/plan/llama_mini", "llama_mini", plan_tells_the_way);
     g_test_add_func("/memdev/lost", a_lost_device_ends_the_run);
     return g_test_run();
 }
