@@ -268,7 +268,7 @@ static void assert_same(const GByteArray *a, const GByteArray *b)
 
 /* ---- maps ---- */
 
-/* (owned) Layer i on the i-th letter of @layers ('c' cpu, '0' and '1' memdev, 'd' disk), over and
+/* (owned) Layer i on the i-th letter of @layers ('c' cpu, '0' to '2' memdev, 'd' disk), over and
  * over; the rest on @rest. */
 static char *map_text(const char *layers, uint64_t n_layers, char rest)
 {
@@ -276,7 +276,11 @@ static char *map_text(const char *layers, uint64_t n_layers, char rest)
     const struct {
         char letter;
         const char *device;
-    } names[] = {{'c', "cpu"}, {'0', "memdev:0"}, {'1', "memdev:1"}, {'d', "disk"}};
+    } names[] = {{'c', "cpu"},
+                 {'0', "memdev:0"},
+                 {'1', "memdev:1"},
+                 {'2', "memdev:2"},
+                 {'d', "disk"}};
 
     for (uint64_t i = 0; i <= n_layers; i++) {
         const char letter = i < n_layers ? layers[i % strlen(layers)] : rest;
@@ -301,7 +305,7 @@ static const struct {
 } splits[] = {
     {"c0", 'c', 3},  {"01", '0', 3},  {"0", 'c', 3},     {"c", '1', 3},  {"c01", 'c', 2},
     {"c01", '1', 2}, {"110", '0', 2}, {"0c", '0', 3},    {"d0", 'c', 3}, {"d1", '0', 3},
-    {"10c0", '1', 2}, {"d", '0', 3},
+    {"10c0", '1', 2}, {"000012", '0', 4}, /* other angles through the same staging memory */
 };
 
 static void same_bits_wherever_layers_are(const void *model)
@@ -406,8 +410,9 @@ static void auto_fills_two_devices(const void *model)
 
     for (uint64_t k = 2; k < 8; k += 2) {
         const DavitDeviceBudget budgets[] = {{"memdev:0", all * k / 8},
-                                             {"memdev:1", all * (8 - k) / 10}};
-        g_autoptr(DavitPlan) plan = plan_with(&o, "auto", budgets, 2, 1ull << 40);
+                                             {"memdev:1", all * (8 - k) / 10},
+                                             {"memdev:2", 1}};
+        g_autoptr(DavitPlan) plan = plan_with(&o, "auto", budgets, 3, 1ull << 40);
         g_autoptr(GArray) legs = davit_legs(plan->program);
         g_autoptr(GByteArray) got = logits_of(&o, plan, 1);
 
@@ -460,7 +465,7 @@ int main(int argc, char **argv)
                                          "qwen2",           "gguf_q4_k_m", "llama_tied",
                                          "qwen3_moe_stacked"};
 
-    g_setenv("MEMDEV_DEVICES", "2", TRUE);
+    g_setenv("MEMDEV_DEVICES", "3", TRUE);
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(models); i++) {
         g_autofree char *path = g_strdup_printf("/split/bits/%s", models[i]);
