@@ -48,6 +48,19 @@ static uint64_t asked_budget(const Spread *s, const DavitDevice *device)
     return 0;
 }
 
+/* "cuda" and "cuda:0" are one device. */
+static bool is_given_before(const Spread *s, size_t index)
+{
+    const DavitDeviceBudget *budgets = s->options->budgets;
+    const DavitDevice *device = davit_devices_named(s->devices, budgets[index].device);
+
+    for (size_t i = 0; i < index; i++) {
+        if (davit_devices_named(s->devices, budgets[i].device) == device)
+            return true;
+    }
+    return false;
+}
+
 static bool check_budgets(const Spread *s)
 {
     bool good = true;
@@ -55,9 +68,17 @@ static bool check_budgets(const Spread *s)
     for (size_t i = 0; i < s->options->n_budgets; i++) {
         const char *name = s->options->budgets[i].device;
 
-        if (davit_devices_named(s->devices, name))
+        if (!davit_devices_named(s->devices, name))
+            davit_devices_refuse(s->devices, "--memory", name, s->report);
+        else if (is_given_before(s, i))
+            davit_report_add(s->report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                                        .status = DAVIT_E_USAGE,
+                                                        .stage = "plan",
+                                                        .subject = "--memory",
+                                                        .found = name,
+                                                        .message = "a device is given twice"});
+        else
             continue;
-        davit_devices_refuse(s->devices, "--memory", name, s->report);
         good = false;
     }
     return good;
@@ -132,7 +153,8 @@ static DavitPlan *plan_on_many(const Spread *s, const GPtrArray *names)
         g_ptr_array_new_with_free_func((GDestroyNotify)davit_plan_free);
     DavitPlan *base = NULL;
 
-    for (guint i = 0; i < names->len; i++) {
+    /* what is wrong with the map, all of them would say */
+    for (guint i = 0; i < names->len && !davit_report_first_error(s->report, purposes); i++) {
         g_autoptr(DavitReport) said = davit_report_new();
         DavitPlan *draft = draft_on(s, g_ptr_array_index(names, i), false, said);
 

@@ -292,6 +292,28 @@ static void map_of_a_file(const void *model)
     g_unlink(three);
 }
 
+/* One fault of a map over two devices is one record; two names of a device are one too many. */
+static void faults_are_told_once(const void *model)
+{
+    const DavitDeviceBudget twice[] = {{"memdev", 1u << 20}, {"memdev:0", 1u << 20}};
+    const DavitPlanOptions options = {
+        .purposes = DAVIT_RUN, .device_map = "auto", .budgets = twice, .n_budgets = 2};
+    g_auto(Opened) o = open_model(model);
+    g_autofree char *map = write_map("{\"model.layers.1.mlp\": 0, \"\": \"cpu\"}");
+    g_autoptr(DavitReport) split_said = davit_report_new(), twice_said = davit_report_new();
+    g_autoptr(DavitPlan) split = plan_with(&o, map, 0, 0, split_said);
+    size_t n_errors = 0;
+
+    g_assert_true(split->refused);
+    for (size_t i = 0; i < davit_report_count(split_said); i++)
+        n_errors += davit_report_get(split_said, i)->severity == DAVIT_ERROR;
+    g_assert_cmpuint(n_errors, ==, 1);
+    g_assert_cmpuint(davit_report_first_error(split_said, 0)->code, ==, DAVIT_R_AMBIGUOUS);
+    g_assert_null(davit_plan_make(o.registry, o.checkpoint, o.settings, &options, twice_said));
+    g_assert_cmpuint(davit_report_first_error(twice_said, 0)->code, ==, DAVIT_R_USAGE);
+    g_unlink(map);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const models[] = {"llama_mini", "qwen3_moe", "gemma3",
@@ -308,6 +330,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/memdev/auto/gemma3", "gemma3", devices_are_filled_in_order);
     g_test_add_data_func("/memdev/auto/llama_mini", "llama_mini", devices_are_filled_in_order);
     g_test_add_data_func("/memdev/map/llama_mini", "llama_mini", map_of_a_file);
+    g_test_add_data_func("/memdev/map/faults", "llama_mini", faults_are_told_once);
     g_test_add_data_func("/memdev/map/gguf", "gguf_llama_llama3", map_of_a_file);
     return g_test_run();
 }
