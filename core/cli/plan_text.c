@@ -6,6 +6,8 @@
 
 #include "cli/plan.h"
 
+#define MOST_LEGS 16u /* that are printed one by one */
+
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -371,6 +373,26 @@ static void print_crossing(const json_t *leg, const char *layers, const json_t *
            per_row ? " a row of logits" : "");
 }
 
+/* Of a way with too many legs for a screen. */
+static void print_leg_sums(const json_t *legs)
+{
+    uint64_t values = 0, token = 0, row = 0;
+    size_t i, k;
+    json_t *leg, *one;
+    json_array_foreach(legs, i, leg)
+        json_array_foreach(json_object_get(leg, "crossings"), k, one)
+        {
+            values += number_of(one, "values");
+            token += number_of(one, "bytes_per_token");
+            row += number_of(one, "bytes_per_logit_row");
+        }
+    g_autofree char *token_text = davit_bytes_text(token);
+    g_autofree char *row_text = davit_bytes_text(row);
+    printf("  %zu legs, %" G_GUINT64_FORMAT
+           " values cross between them: %s a token, %s a row of logits (--json lists them)\n",
+           json_array_size(legs), values, token_text, row_text);
+}
+
 /* Nothing where all is on one device. */
 static void print_legs(const json_t *document)
 {
@@ -380,6 +402,10 @@ static void print_legs(const json_t *document)
     if (json_array_size(legs) < 2)
         return;
     printf("the way of a token\n");
+    if (json_array_size(legs) > MOST_LEGS) {
+        print_leg_sums(legs);
+        return;
+    }
     json_array_foreach(legs, i, leg)
     {
         g_autofree char *layers = layers_text(leg);
