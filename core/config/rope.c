@@ -318,7 +318,10 @@ static void read_scaling(Reader *r, DavitRope *rope, const char *type_name)
     /* 0 and null mean the defaults, as in transformers */
     spec->beta_fast = spec->beta_fast > 0 ? spec->beta_fast : 32;
     spec->beta_slow = spec->beta_slow > 0 ? spec->beta_slow : 1;
-    spec->truncate = !json_is_false(truncate);
+    /* an architecture may know what files of a format do not say */
+    spec->truncate = json_is_boolean(truncate)
+                         ? json_is_true(truncate)
+                         : davit_rope_symbol(r->config, "truncate", 1) != 0;
     if (spec->type == DAVIT_ROPE_LONGROPE)
         read_factors(r, rope);
 }

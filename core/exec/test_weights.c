@@ -158,7 +158,8 @@ static void plan_is_what_happens(const void *data)
 static void put_rank(const DavitSlot *slot, const davit_weight *w, uint64_t n_rows,
                      uint64_t row_bytes, uint64_t n_cols, uint8_t *whole)
 {
-    const bool by_expert = slot->cut && strcmp(slot->cut, "experts") == 0;
+    /* a table of two axes has experts as rows */
+    const bool by_expert = slot->cut && strcmp(slot->cut, "experts") == 0 && slot->rank == 3;
     const bool by_column = slot->cut && strcmp(slot->cut, "columns") == 0;
     const uint64_t row0 = slot->cut && !by_expert && !by_column ? slot->cut_first : 0;
     const uint64_t col0 = by_column ? slot->cut_first * row_bytes / n_cols : 0;

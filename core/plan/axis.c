@@ -33,7 +33,8 @@ int32_t davit_axis_read(DavitDraft *draft, const DavitSlot *slot, DavitAxis *out
 
 uint64_t davit_axis_units(const DavitAxis *axis, const DavitSlot *slot)
 {
-    return axis->kind == DAVIT_AXIS_EXPERTS   ? slot->n_experts
+    /* a table of two axes, as experts' biases are, has them as rows */
+    return axis->kind == DAVIT_AXIS_EXPERTS   ? (slot->rank == 3 ? slot->n_experts : slot->n_rows)
            : axis->kind == DAVIT_AXIS_COLUMNS ? slot->n_cols / axis->unit
                                               : slot->n_rows / axis->unit;
 }

@@ -67,6 +67,7 @@ static void cut_matrix(DavitCutter *c, guint i, uint64_t first, uint64_t n)
     slot->n_rows = slot->shape[slot->rank == 3 ? 1 : 0] = n;
     set_cut(slot,
             axis->kind == DAVIT_AXIS_VOCAB               ? "vocabulary rows"
+            : axis->kind == DAVIT_AXIS_EXPERTS           ? "experts"
             : whole / axis->unit < c->draft->options->tp ? "rows, shared"
                                                          : "rows",
             first, whole);
@@ -109,7 +110,7 @@ static void cut_slot(DavitCutter *c, guint i)
         !davit_cut_share(c, i, c->draft->options->tp, c->draft->options->rank, &first,
                          &n))
         return;
-    if (c->axes[i].kind == DAVIT_AXIS_EXPERTS)
+    if (c->axes[i].kind == DAVIT_AXIS_EXPERTS && davit_cut_slot(c, i)->rank == 3)
         cut_experts(c, i, first, n);
     else
         cut_matrix(c, i, first, n);

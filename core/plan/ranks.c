@@ -188,6 +188,8 @@ static const char *rule_moe(Walk *w, Step *s)
     for (uint32_t i = 0; i < s->instr->n_weights; i++) {
         const DavitSlot *slot = slot_of(w, s->instr, i);
 
+        if (s->instr->weight[i] < 0)
+            continue; /* an expert without this bias */
         if (!same(extent_of(slot), cut) || (cut.cut && !cut_by(slot, "experts")))
             return "its matrices are not cut by the same experts";
     }

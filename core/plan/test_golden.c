@@ -124,18 +124,6 @@ static void wrapper_is_read_through(void)
     g_assert_true(told);
 }
 
-static void declared_only_is_refused_for_running(void)
-{
-    const DavitPlanOptions map = {.purposes = DAVIT_MAP};
-    g_auto(Golden) run = plan_golden("gpt_oss", &run_f32);
-    g_auto(Golden) planned = plan_golden("gpt_oss", &map);
-
-    g_assert_null(run.plan);
-    g_assert_cmpuint(davit_report_first_error(run.report, DAVIT_RUN)->code, ==,
-                     DAVIT_R_FORWARD_ABSENT);
-    g_assert_nonnull(planned.plan);
-}
-
 static void unknown_architecture_says_what_was_asked(void)
 {
     g_auto(Golden) g = plan_golden("stablelm", &run_f32);
@@ -169,8 +157,6 @@ int main(int argc, char **argv)
     g_test_add_func("/golden/stacked_experts_equal_single_ones",
                     stacked_experts_equal_single_ones);
     g_test_add_func("/golden/wrapper_is_read_through", wrapper_is_read_through);
-    g_test_add_func("/golden/declared_only_is_refused_for_running",
-                    declared_only_is_refused_for_running);
     g_test_add_func("/golden/unknown_architecture_says_what_was_asked",
                     unknown_architecture_says_what_was_asked);
     g_test_add_func("/golden/why_has_one_note_per_architecture",

@@ -11,7 +11,7 @@ void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_
                   uint64_t ctx, davit_work *out)
 {
     const davit_moe_ffn_attr *a = call->attr;
-    const uint64_t K = call->weight[0]->n_cols, hidden = call->weight[0]->n_rows;
+    const uint64_t K = call->weight[0]->n_cols, hidden = call->weight[2]->n_cols;
     const uint64_t N = call->weight[2]->n_rows;
     (void)self;
     (void)n_rows;
@@ -22,6 +22,27 @@ void cpu_moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_
     out->n_tasks[0] = call->weight[0]->n_experts * cpu_ceil_div(hidden, CPU_LINEAR_ROWS);
     out->n_tasks[1] = call->weight[2]->n_experts * cpu_ceil_div(N, CPU_LINEAR_ROWS);
     out->n_tasks[2] = n_tokens;
+}
+
+void cpu_moe_add_gate_up(const davit_call *call, uint64_t e, uint64_t r, uint64_t n, float *g,
+                         float *u)
+{
+    const uint64_t by = cpu_moe_step(call);
+    const float *gate = cpu_moe_bias(call, 0, e, by * r);
+    const float *up = cpu_moe_bias(call, 1, e, by * r + (by - 1));
+
+    for (uint64_t j = 0; gate && j < n; j++)
+        g[j] += gate[by * j];
+    for (uint64_t j = 0; up && j < n; j++)
+        u[j] += up[by * j];
+}
+
+void cpu_moe_add_down(const davit_call *call, uint64_t e, uint64_t r, uint64_t n, float *part)
+{
+    const float *bias = cpu_moe_bias(call, 2, e, r);
+
+    for (uint64_t j = 0; bias && j < n; j++)
+        part[j] += bias[j];
 }
 
 /* Most tasks of a short step end here. */
@@ -43,19 +64,22 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     const davit_ref_layout *gate_layout = davit_ref_layout_find(gate->layout);
     const davit_ref_layout *up_layout = davit_ref_layout_find(up->layout);
     const uint64_t K = gate->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
+    const uint64_t by = cpu_moe_step(call), I = call->weight[2]->n_cols;
     const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     float *hidden = call->scratch;
 
     for (; r < end; r++) {
-        davit_ref_weight_decode(gate, gate_layout, e, r, row);
-        davit_ref_weight_decode(up, up_layout, e, r, row + K);
+        davit_ref_weight_decode(gate, gate_layout, e, by * r, row);
+        davit_ref_weight_decode(up, up_layout, e, by * r + (by - 1), row + K);
         for (uint64_t i = 0; i < n_pairs; i++) {
+            float g, u;
+
             if (ids[i] != id)
                 continue;
-            const float *x = cpu_in(call, 0, i / a->top_k);
-            hidden[i * gate->n_rows + r] =
-                davit_ref_glu(a->kind, a->limit, a->alpha, cpu_dot_f32(x, row, K),
-                              cpu_dot_f32(x, row + K, K));
+            g = cpu_dot_f32(cpu_in(call, 0, i / a->top_k), row, K);
+            u = cpu_dot_f32(cpu_in(call, 0, i / a->top_k), row + K, K);
+            cpu_moe_add_gate_up(call, e, r, 1, &g, &u);
+            hidden[i * I + r] = davit_ref_glu(a->kind, a->limit, a->alpha, g, u);
         }
     }
 }
@@ -72,10 +96,14 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t n, uint64_t e
 
     for (; n < end; n++) {
         davit_ref_weight_decode(down, layout, e, n, row);
-        for (uint64_t i = 0; i < n_pairs; i++)
-            if (ids[i] == id)
-                part[i * down->n_rows + n] =
-                    cpu_dot_f32(hidden + i * down->n_cols, row, down->n_cols);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            float *to = part + i * down->n_rows + n;
+
+            if (ids[i] != id)
+                continue;
+            *to = cpu_dot_f32(hidden + i * down->n_cols, row, down->n_cols);
+            cpu_moe_add_down(call, e, n, 1, to);
+        }
     }
 }
 
@@ -99,7 +127,7 @@ void cpu_moe_combine(const davit_call *call, const float *part, uint64_t t)
 void cpu_moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
                  float *work, cpu_moe_rows_fn *hidden_of, cpu_moe_rows_fn *down_of)
 {
-    const uint64_t n_rows = phase == 0 ? call->weight[0]->n_rows : call->weight[2]->n_rows;
+    const uint64_t n_rows = phase == 0 ? call->weight[2]->n_cols : call->weight[2]->n_rows;
     const uint64_t per_expert = cpu_ceil_div(n_rows, CPU_LINEAR_ROWS);
     const davit_moe_ffn_attr *a = call->attr;
     const float *part = (float *)call->scratch +
@@ -129,7 +157,7 @@ const davit_kernel_entry cpu_moe_ffn_scalar = {
     .op = DAVIT_OP_MOE_FFN,
     .name = "moe_ffn scalar",
     .layouts = DAVIT_REF_LAYOUTS,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, biases),
     .score = 100,
     .check = cpu_check,
     .size = cpu_moe_size,

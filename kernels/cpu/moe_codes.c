@@ -33,9 +33,22 @@ static cpu_codes codes_of(const davit_weight *w)
     return c;
 }
 
+/* Rows of gate and up that alternate: rows [2r, 2r + 2n) of expert @e, n <= 8, taken apart. */
+static void alternate_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint64_t r,
+                           uint64_t n, const float *x, float *work, float *g, float *u)
+{
+    float both[2 * CPU_GROUP];
+
+    row_dots(w, c, e, 2 * r, cpu_min(2 * n, CPU_GROUP), x, work, both);
+    if (2 * n > CPU_GROUP)
+        row_dots(w, c, e, 2 * r + CPU_GROUP, 2 * n - CPU_GROUP, x, work, both + CPU_GROUP);
+    cpu_moe_take_apart(both, n, g, u);
+}
+
 static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t end, float *work)
 {
     const davit_moe_ffn_attr *a = call->attr;
+    const uint64_t I = call->weight[2]->n_cols, by = cpu_moe_step(call);
     const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
     const davit_weight *gate = call->weight[0], *up = call->weight[1];
     const cpu_codes gate_codes = codes_of(gate), up_codes = codes_of(up);
@@ -49,9 +62,14 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
             const float *x = cpu_in(call, 0, i / a->top_k);
             if (ids[i] != id)
                 continue;
-            row_dots(gate, &gate_codes, e, r, n, x, work, g);
-            row_dots(up, &up_codes, e, r, n, x, work, u);
-            cpu_glu_values_avx2(&act, g, u, (float *)call->scratch + i * gate->n_rows + r, n);
+            if (by == 2) {
+                alternate_dots(gate, &gate_codes, e, r, n, x, work, g, u);
+            } else {
+                row_dots(gate, &gate_codes, e, r, n, x, work, g);
+                row_dots(up, &up_codes, e, r, n, x, work, u);
+            }
+            cpu_moe_add_gate_up(call, e, r, n, g, u);
+            cpu_glu_values_avx2(&act, g, u, (float *)call->scratch + i * I + r, n);
         }
     }
 }
@@ -68,9 +86,14 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t e
 
     for (; r < end; r += CPU_GROUP) {
         const uint64_t n = cpu_min(CPU_GROUP, end - r);
-        for (uint64_t i = 0; i < n_pairs; i++)
-            if (ids[i] == id)
-                row_dots(down, &codes, e, r, n, hidden + i * I, work, part + i * down->n_rows + r);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            float *to = part + i * down->n_rows + r;
+
+            if (ids[i] != id)
+                continue;
+            row_dots(down, &codes, e, r, n, hidden + i * I, work, to);
+            cpu_moe_add_down(call, e, r, n, to);
+        }
     }
 }
 
@@ -115,7 +138,7 @@ const davit_kernel_entry cpu_moe_ffn_codes = {
     .name = "moe_ffn codes avx2",
     .layouts = CPU_CODES_LAYOUT,
     .cpu = CPU_AVX2,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, biases),
     .score = 400,
     .check = moe_check,
     .size = moe_size,

@@ -30,12 +30,18 @@ static reader reader_of(const davit_weight *w)
     return r;
 }
 
-/* Rows [row, row + 4) of expert @e; past @end the last one again. @work: four rows. */
-static void find_rows(const reader *r, uint64_t e, uint64_t row, uint64_t end, float *work,
+/* Rows of expert e: row r is the stored one by * r + off. */
+typedef struct range {
+    uint64_t e, row, end, by, off;
+} range;
+
+/* Four rows from at.row on; past at.end the last one again. @work: four rows. */
+static void find_rows(const reader *r, range at, float *work,
                       const uint8_t *out_row[CPU_DENSE_ROWS])
 {
     for (uint64_t i = 0; i < CPU_DENSE_ROWS; i++) {
-        out_row[i] = davit_ref_weight_row(r->w, r->stored, e, cpu_min(row + i, end - 1));
+        out_row[i] = davit_ref_weight_row(r->w, r->stored, at.e,
+                                          cpu_min(at.row + i, at.end - 1) * at.by + at.off);
         if (!r->blocks)
             continue;
         float *dst = work + i * r->w->n_cols;
@@ -50,13 +56,14 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
     const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
     const reader gate = reader_of(call->weight[0]), up = reader_of(call->weight[1]);
     const uint64_t K = gate.w->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
+    const uint64_t by = cpu_moe_step(call), I = call->weight[2]->n_cols;
     const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
     const uint8_t *gate_row[CPU_DENSE_ROWS], *up_row[CPU_DENSE_ROWS];
 
     for (; r < end; r += CPU_DENSE_ROWS) {
         const uint64_t n = cpu_min(CPU_DENSE_ROWS, end - r);
-        find_rows(&gate, e, r, end, work, gate_row);
-        find_rows(&up, e, r, end, work + CPU_DENSE_ROWS * K, up_row);
+        find_rows(&gate, (range){e, r, end, by, 0}, work, gate_row);
+        find_rows(&up, (range){e, r, end, by, by - 1}, work + CPU_DENSE_ROWS * K, up_row);
         for (uint64_t i = 0; i < n_pairs; i++) {
             float g[CPU_DENSE_ROWS], u[CPU_DENSE_ROWS];
             const float *x = cpu_in(call, 0, i / a->top_k);
@@ -64,7 +71,8 @@ static void hidden_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t
                 continue;
             gate.dot(g, gate_row, (size_t)K, x, (size_t)K, 1);
             up.dot(u, up_row, (size_t)K, x, (size_t)K, 1);
-            cpu_glu_values_avx2(&act, g, u, (float *)call->scratch + i * gate.w->n_rows + r, n);
+            cpu_moe_add_gate_up(call, e, r, n, g, u);
+            cpu_glu_values_avx2(&act, g, u, (float *)call->scratch + i * I + r, n);
         }
     }
 }
@@ -80,14 +88,15 @@ static void down_rows(const davit_call *call, uint64_t e, uint64_t r, uint64_t e
     const uint8_t *row[CPU_DENSE_ROWS];
 
     for (; r < end; r += CPU_DENSE_ROWS) {
-        find_rows(&down, e, r, end, work, row);
+        const uint64_t n = cpu_min(CPU_DENSE_ROWS, end - r);
+        find_rows(&down, (range){e, r, end, 1, 0}, work, row);
         for (uint64_t i = 0; i < n_pairs; i++) {
             float dots[CPU_DENSE_ROWS];
             if (ids[i] != id)
                 continue;
             down.dot(dots, row, (size_t)I, hidden + i * I, (size_t)I, 1);
-            memcpy(part + i * down.w->n_rows + r, dots,
-                   cpu_min(CPU_DENSE_ROWS, end - r) * sizeof *dots);
+            cpu_moe_add_down(call, e, r, n, dots);
+            memcpy(part + i * down.w->n_rows + r, dots, n * sizeof *dots);
         }
     }
 }
@@ -115,7 +124,7 @@ const davit_kernel_entry cpu_moe_ffn_avx2_entry = {
     .name = "moe_ffn avx2",
     .layouts = DAVIT_REF_LAYOUTS,
     .cpu = CPU_AVX2,
-    .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, biases),
     .score = 350,
     .check = moe_ffn_check,
     .size = cpu_moe_size,

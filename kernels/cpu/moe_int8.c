@@ -175,11 +175,31 @@ static const cpu_xblock *gathered(const group *g, const cpu_xblock *x, uint64_t 
     return space;
 }
 
+/* Dots of one pair with rows of gate and up, which lie in the bench's dots, through f. @i: the
+ * pair's place in the group; @r: the first of @n hidden rows. */
+static void hidden_values(const davit_call *call, const bench *b, uint64_t e, uint64_t i,
+                          uint64_t r, uint64_t n, float *out)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
+    float *g = b->dots[0] + i * CPU_GROUP, *u = b->dots[1] + i * CPU_GROUP;
+
+    if (cpu_moe_step(call) == 2) {
+        float both[2 * CPU_GROUP];
+
+        memcpy(both, g, CPU_GROUP * sizeof *both);
+        memcpy(both + CPU_GROUP, u, CPU_GROUP * sizeof *both);
+        cpu_moe_take_apart(both, n, g, u);
+    }
+    cpu_moe_add_gate_up(call, e, r, n, g, u);
+    cpu_glu_values_avx2(&act, g, u, out, n);
+}
+
 static void hidden_rows(const davit_call *call, const layout *l, uint64_t e, uint64_t first,
                         const bench *b, int step)
 {
     const davit_moe_ffn_attr *a = call->attr;
-    const davit_act_attr act = {.kind = a->kind, .limit = a->limit, .alpha = a->alpha};
+    const uint64_t by = cpu_moe_step(call);
     const reader gate = reader_of(call->weight[0], step), up = reader_of(call->weight[1], step);
     const uint64_t end = cpu_min(first + ROWS, l->I);
     group g = {0};
@@ -190,13 +210,18 @@ static void hidden_rows(const davit_call *call, const layout *l, uint64_t e, uin
 
         for (uint64_t r = first; r < end; r += CPU_GROUP) {
             const uint64_t n = cpu_min(CPU_GROUP, end - r);
-            rows_dot(&gate, e, r, n, x, g.n * l->x_planes, b, b->dots[0]);
-            rows_dot(&up, e, r, n, x, g.n * l->x_planes, b, b->dots[1]);
+            /* where they alternate: the first eight rows of both, and the rest of them */
+            const uint64_t n_first = cpu_min(by * n, CPU_GROUP);
+            const uint64_t n_second = by == 2 ? 2 * n - n_first : n;
+
+            rows_dot(&gate, e, by * r, n_first, x, g.n * l->x_planes, b, b->dots[0]);
+            if (n_second > 0)
+                rows_dot(&up, e, by == 2 ? 2 * r + n_first : r, n_second, x,
+                         g.n * l->x_planes, b, b->dots[1]);
             for (int m = 0; m < 2 && l->x_planes == PLANES; m++)
                 cpu_add_planes(b->dots[m], g.n);
             for (uint64_t i = 0; i < g.n; i++)
-                cpu_glu_values_avx2(&act, b->dots[0] + i * CPU_GROUP, b->dots[1] + i * CPU_GROUP,
-                                    l->hidden + g.pair[i] * l->I + r, n);
+                hidden_values(call, b, e, i, r, n, l->hidden + g.pair[i] * l->I + r);
         }
     }
 }
@@ -215,9 +240,12 @@ static void down_rows(const davit_call *call, const layout *l, uint64_t e, uint6
             const uint64_t n = cpu_min(CPU_GROUP, end - r);
             rows_dot(&down, e, r, n, x, g.n * PLANES, b, b->dots[0]);
             cpu_add_planes(b->dots[0], g.n);
-            for (uint64_t i = 0; i < g.n; i++)
-                memcpy(l->part + g.pair[i] * l->N + r, b->dots[0] + i * CPU_GROUP,
-                       n * sizeof(float));
+            for (uint64_t i = 0; i < g.n; i++) {
+                float *to = l->part + g.pair[i] * l->N + r;
+
+                memcpy(to, b->dots[0] + i * CPU_GROUP, n * sizeof *to);
+                cpu_moe_add_down(call, e, r, n, to);
+            }
         }
     }
 }
@@ -310,7 +338,7 @@ static int32_t moe_check(void *self, const davit_call *call, const davit_sink *s
         .name = text,                                                                     \
         .layouts = LAYOUTS,                                                               \
         .cpu = cpu_,                                                                      \
-        .attr_size = DAVIT_END(davit_moe_ffn_attr, flags),                             \
+        .attr_size = DAVIT_END(davit_moe_ffn_attr, biases),                             \
         .score = score_,                                                                  \
         .flags = DAVIT_ENTRY_INT8,                                                        \
         .check = moe_check,                                                               \

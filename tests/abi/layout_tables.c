@@ -292,6 +292,8 @@ const LayoutRow layout_rows[] = {
     ROW("davit/ops.h", davit_moe_ffn_attr, reserved),
     ROW("davit/ops.h", davit_moe_ffn_attr, first_expert),
     ROW("davit/ops.h", davit_moe_ffn_attr, flags),
+    ROW("davit/ops.h", davit_moe_ffn_attr, gate_up),
+    ROW("davit/ops.h", davit_moe_ffn_attr, biases),
     ROW("davit/plugin.h", davit_hello, struct_size),
     ROW("davit/plugin.h", davit_hello, abi_major),
     ROW("davit/plugin.h", davit_hello, abi_minor),

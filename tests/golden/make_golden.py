@@ -1087,7 +1087,7 @@ spec("stablelm_parallel", "stablelm", {**stablelm, "use_parallel_residual": True
                                        "num_key_value_heads": 2, "torch_dtype": "bfloat16"}, lengths=[12, 40],
      store="bfloat16", round="bfloat16", twins=stablelm_twins)
 
-# gpt-oss in its bf16 layout: declared only in davit at first; the logits are there for later.
+# gpt-oss in its bf16 layout; in MXFP4: quant_gpt_oss.py.
 
 gpt_oss = {"architectures": ["GptOssForCausalLM"], "attention_bias": True, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": 2,
            "head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initial_context_length": 32, "initializer_range": 0.02,

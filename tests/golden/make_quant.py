@@ -418,7 +418,7 @@ def logits_of(config, values, ids):
     kind = config["model_type"]
     if kind not in MODELS:
         c = dict(config)
-        c.pop("torch_dtype")
+        c.pop("torch_dtype", None)
         conf = AutoConfig.for_model(c.pop("model_type"), **c)
         MODELS[kind] = AutoModelForCausalLM.from_config(conf, dtype=torch.float32,
                                                         attn_implementation="eager").eval()
@@ -449,8 +449,8 @@ def main():
         shutil.rmtree(a.out / name, ignore_errors=True)
         print(f"{name}: {make(name, a.out / name)}", flush=True)
     if a.only in (None, "gpt_oss_mxfp4"):
-        shutil.rmtree(a.out / "gpt_oss_mxfp4", ignore_errors=True)
-        quant_mixed.make_gpt_oss(a.out / "gpt_oss_mxfp4")
+        import quant_gpt_oss
+        quant_gpt_oss.make(a.out)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Checkpoints of make_quant.py whose modules differ: several groups of settings, quantised heads and
 embeddings, experts of one layer in two layouts. Each name has (pick, config): pick(module) is the
 layout of a module, None where it stays plain."""
-import json
 import re
-import zlib
 
 import make_quant as mq
 import numpy as np
@@ -85,41 +83,3 @@ MIXED = {
                                  (["re:.*experts\\.[23]\\..*"], PACKED, weights(8, "int", "channel")),
                                  ignore=[HEAD, "re:.*self_attn.*", "re:.*mlp.gate$"])),
 }
-
-
-def make_gpt_oss(out, experts=4, h=64, i=32):
-    """gpt-oss as it is published: experts [E, outputs, inputs / 32, 16] beside plain attention. Its
-    forward is not built, so that there are no logits."""
-    rng = np.random.Generator(np.random.PCG64(zlib.crc32(b"gpt_oss_mxfp4")))
-    p, stored, crcs = "model.layers.0.", {}, {}
-
-    def plain(name, *shape):
-        stored[name] = ("BF16", mq.dense(rng, shape)[0])
-    for name, n in (("q", 64), ("k", 32), ("v", 32), ("o", h)):
-        plain(f"{p}self_attn.{name}_proj.weight", n, 64 if name == "o" else h)
-        plain(f"{p}self_attn.{name}_proj.bias", n)
-    plain(p + "self_attn.sinks", 4)
-    plain(p + "mlp.router.weight", experts, h)
-    plain(p + "mlp.router.bias", experts)
-    for name in (p + "input_layernorm", p + "post_attention_layernorm", "model.norm"):
-        plain(name + ".weight", h)
-    plain("model.embed_tokens.weight", 128, h)
-    plain("lm_head.weight", 128, h)
-    for name, n, k in (("gate_up_proj", 2 * i, h), ("down_proj", h, i)):
-        codes = rng.integers(0, 16, (experts, n, k), dtype=np.uint8)
-        scales = rng.integers(119, 124, (experts, n, k // 32), dtype=np.uint8)
-        values = mq.E2M1[codes] * np.repeat(mq.e8m0(scales), 32, -1)
-        m = f"{p}mlp.experts.{name}"
-        blocks = codes[..., 0::2] | codes[..., 1::2] << 4
-        stored[m + "_blocks"] = ("U8", blocks.reshape(experts, n, k // 32, 16))
-        stored[m + "_scales"] = ("U8", scales)
-        plain(m + "_bias", experts, n)
-        crcs[m] = f"{zlib.crc32(np.ascontiguousarray(values, np.float32).tobytes()):08x}"
-    out.mkdir(parents=True)
-    mq.write_safetensors(out / "model.safetensors", stored)
-    config = json.loads((mq.HERE / "models/gpt_oss/config.json").read_text())
-    config |= {"num_hidden_layers": 1, "layer_types": ["sliding_attention"],
-               "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
-                   "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}
-    (out / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
-    (out / "golden.json").write_text(json.dumps({"dump": crcs, "prompts": []}, indent=1) + "\n")

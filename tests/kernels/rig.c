@@ -191,6 +191,13 @@ float *rig_vector(Rig *rig, uint32_t slot, uint64_t n)
     return data;
 }
 
+void rig_share(Rig *rig, uint32_t slot, uint32_t from)
+{
+    rig->weights[slot] = rig->weights[from];
+    rig->call.weight[slot] = &rig->weights[slot];
+    rig->call.n_weights = MAX(rig->call.n_weights, slot + 1);
+}
+
 static void random_plain(Rig *rig, const davit_ref_layout *layout, uint8_t *dst, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {

@@ -63,6 +63,9 @@ void rig_in_place(Rig *rig, uint32_t i);
 float *rig_vector(Rig *rig, uint32_t slot, uint64_t n);
 void rig_matrix(Rig *rig, uint32_t slot, const char *layout, uint64_t E, uint64_t N, uint64_t K);
 
+/* Weight @slot is weight @from once more. */
+void rig_share(Rig *rig, uint32_t slot, uint32_t from);
+
 /* One sequence of @n_tokens that starts at position @start; rope_n, logit_row and random
  * tokens below @vocab. */
 void rig_batch(Rig *rig, uint64_t n_tokens, uint64_t start, uint64_t vocab);

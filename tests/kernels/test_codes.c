@@ -218,8 +218,10 @@ static void embedded_row_differs_in_a_bit(void)
 }
 
 typedef struct Experts {
-    const float *gate, *up, *down; /* values [E, I, D], [E, I, D], [E, D, I] */
-    uint64_t D, I, k;
+    /* values [E, rows, D] of gate and up (rows I, or 2I where they alternate), [E, D, I]; biases
+     * of the same rows, NULL = none */
+    const float *gate, *up, *down, *gate_bias, *up_bias, *down_bias;
+    uint64_t D, I, k, by; /* by: rows of gate and up from one hidden value to the next */
     bool int8;
 } Experts;
 
@@ -232,14 +234,17 @@ static void expect_hidden(const Experts *m, uint64_t e, const float *x, double *
     if (missed)
         missed_of_x(x, NULL, m->D, missed);
     for (uint64_t r = 0; r < m->I; r++) {
-        const uint64_t at = (e * m->I + r) * m->D;
+        const uint64_t row = (e * m->I + r) * m->by, up_row = row + m->by - 1;
+        const float *gate = m->gate + row * m->D, *up = m->up + up_row * m->D;
         double g, u, g_off = 0.0, u_off = 0.0, f;
 
-        expect(m->gate + at, x, NULL, m->D, 0.0, &g, &f);
-        expect(m->up + at, x, NULL, m->D, 0.0, &u, &f);
+        expect(gate, x, NULL, m->D, 0.0, &g, &f);
+        expect(up, x, NULL, m->D, 0.0, &u, &f);
+        g += m->gate_bias ? (double)m->gate_bias[row] : 0.0;
+        u += m->up_bias ? (double)m->up_bias[up_row] : 0.0;
         for (uint64_t d = 0; missed && d < m->D; d++) {
-            g_off += fabs((double)m->gate[at + d]) * missed[d];
-            u_off += fabs((double)m->up[at + d]) * missed[d];
+            g_off += fabs((double)gate[d]) * missed[d];
+            u_off += fabs((double)up[d]) * missed[d];
         }
         f = davit_ref_act(DAVIT_ACT_SILU, g);
         out[r] = f * u;
@@ -280,12 +285,15 @@ static void expect_moe(const Rig *rig, const Experts *m, uint64_t t, double *out
             for (uint64_t j = r; j < r + 32; j++)
                 moved[j] += missed;
         }
-        for (uint64_t n = 0; n < m->D; n++)
+        for (uint64_t n = 0; n < m->D; n++) {
+            if (m->down_bias)
+                out[n] += (double)w[i] * (double)m->down_bias[e * m->D + n];
             for (uint64_t r = 0; r < m->I; r++) {
                 const double part = (double)w[i] * (double)m->down[(e * m->D + n) * m->I + r];
                 out[n] += part * hidden[r];
                 error[n] += fabs(part) * moved[r];
             }
+        }
     }
 }
 
@@ -301,16 +309,42 @@ static void compare_moe(const double *want, const double *error, const float *y,
                     (double)y[n], want[n], error[n], most);
 }
 
+/* Weights of @n_own experts, gate and up apart or in turn, with or without biases. */
+static void add_experts(Rig *rig, davit_moe_ffn_attr *attr, uint64_t n_own, Experts *m)
+{
+    const davit_pack *pack = codes_case_pack(iface);
+    const davit_quant_codes a = codes_case_random(rig, m->D, m->int8);
+    const davit_quant_codes b = codes_case_random(rig, m->I, m->int8);
+    const bool alternate = rig_between(rig, 0, 1);
+
+    attr->gate_up = alternate ? DAVIT_GATE_UP_ALTERNATE : DAVIT_GATE_UP_APART;
+    attr->biases = (uint32_t)rig_between(rig, 0, 1);
+    m->by = alternate ? 2 : 1;
+    m->up = m->gate = codes_case_weight(rig, 0, pack, &a, n_own, m->by * m->I, m->D);
+    if (alternate)
+        rig_share(rig, 1, 0);
+    else
+        m->up = codes_case_weight(rig, 1, pack, &a, n_own, m->I, m->D);
+    m->down = codes_case_weight(rig, 2, pack, &b, n_own, m->D, m->I);
+    if (!attr->biases)
+        return;
+    m->up_bias = m->gate_bias = rig_vector(rig, 3, n_own * m->by * m->I);
+    if (alternate)
+        rig_share(rig, 4, 3);
+    else
+        m->up_bias = rig_vector(rig, 4, n_own * m->I);
+    m->down_bias = rig_vector(rig, 5, n_own * m->D);
+}
+
 static void experts_differ_from_values(gconstpointer name)
 {
     const davit_kernel_entry *entry = entry_of(name);
     const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
 
     for (int round = 0; rig_can_run(entry) && round < 20; round++) {
-        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, flags),
+        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, biases),
                                    .kind = DAVIT_ACT_SILU};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
-        const davit_pack *pack = codes_case_pack(iface);
         const uint64_t E = rig_between(rig, 1, 5), T = rig_between(rig, 1, 4);
         Experts m = {.k = rig_between(rig, 1, E), .int8 = int8};
         g_autofree double *want = NULL, *error = NULL;
@@ -321,8 +355,6 @@ static void experts_differ_from_values(gconstpointer name)
 
         m.D = int8 ? 32 * rig_between(rig, 1, 3) : rig_between(rig, 1, 70);
         m.I = int8 ? 32 * rig_between(rig, 1, 3) : rig_between(rig, 1, 60);
-        const davit_quant_codes a = codes_case_random(rig, m.D, int8);
-        const davit_quant_codes b = codes_case_random(rig, m.I, int8);
         attr.n_experts = E;
         attr.top_k = m.k;
         rig_batch(rig, T, 0, 10);
@@ -337,9 +369,7 @@ static void experts_differ_from_values(gconstpointer name)
             attr.first_expert = rig_between(rig, 0, E - 1);
             n_own = rig_between(rig, 1, E - attr.first_expert);
         }
-        m.gate = codes_case_weight(rig, 0, pack, &a, n_own, m.I, m.D);
-        m.up = codes_case_weight(rig, 1, pack, &a, n_own, m.I, m.D);
-        m.down = codes_case_weight(rig, 2, pack, &b, n_own, m.D, m.I);
+        add_experts(rig, &attr, n_own, &m);
         y = rig_out(rig, T, m.D);
         want = g_new(double, m.D);
         error = g_new(double, m.D);

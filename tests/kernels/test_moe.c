@@ -77,11 +77,15 @@ static void expert_hidden(const Rig *rig, uint64_t e, const float *x, float *row
     const davit_moe_ffn_attr *a = rig->call.attr;
     float dots[2];
 
-    for (uint64_t i = 0; i < rig->weights[0].n_rows; i++) {
+    const uint64_t by = a->gate_up == DAVIT_GATE_UP_ALTERNATE ? 2 : 1;
+
+    for (uint64_t i = 0; i < rig->weights[2].n_cols; i++) {
         for (unsigned m = 0; m < 2; m++) {
             const davit_weight *w = &rig->weights[m];
-            double sum = 0.0;
-            davit_ref_weight_decode(w, davit_ref_layout_find(w->layout), e, i, row);
+            const uint64_t at = by * i + (by == 2 ? m : 0);
+            const float *bias = a->biases ? davit_ref_weight_vector(rig->call.weight[3 + m]) : NULL;
+            double sum = bias ? (double)bias[e * w->n_rows + at] : 0.0;
+            davit_ref_weight_decode(w, davit_ref_layout_find(w->layout), e, at, row);
             for (uint64_t k = 0; k < w->n_cols; k++)
                 sum += (double)row[k] * (double)x[k];
             dots[m] = (float)sum;
@@ -189,10 +193,38 @@ static void check_ffn(Rig *rig, const davit_kernel_entry *entry, const float *ex
     rig->batch.n_tokens = T;
 }
 
+/* Weights and biases of E experts [I, K], [I, K], [N, I] for the attributes of @rig; some biases
+ * are absent. @size E I K N. */
+static void add_weights(Rig *rig, const char *layout, const uint64_t size[4])
+{
+    const davit_moe_ffn_attr *a = rig->call.attr;
+    const uint64_t E = size[0], I = size[1], K = size[2], N = size[3];
+    const bool alternate = a->gate_up == DAVIT_GATE_UP_ALTERNATE;
+    const uint64_t rows = alternate ? 2 * I : I;
+
+    rig_matrix(rig, 0, layout, E, rows, K);
+    if (alternate)
+        rig_share(rig, 1, 0);
+    else
+        rig_matrix(rig, 1, layout, E, rows, K);
+    rig_matrix(rig, 2, layout, E, N, I);
+    if (!a->biases)
+        return;
+    if (rig_between(rig, 0, 3)) {
+        rig_vector(rig, 3, E * rows);
+        if (alternate)
+            rig_share(rig, 4, 3);
+        else
+            rig_vector(rig, 4, E * rows);
+    }
+    if (rig_between(rig, 0, 3))
+        rig_vector(rig, 5, E * N);
+}
+
 static void test_ffn(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, flags)};
+        davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, biases)};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
         const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 12));
         const uint64_t unit = layout->block_elems == 1 ? 7 : layout->block_elems;
@@ -219,9 +251,9 @@ static void test_ffn(void)
             attr.first_expert = rig_between(rig, 0, E - 1);
             E = rig_between(rig, 1, E - attr.first_expert);
         }
-        rig_matrix(rig, 0, layout->name, E, I, K);
-        rig_matrix(rig, 1, layout->name, E, I, K);
-        rig_matrix(rig, 2, layout->name, E, N, I);
+        attr.gate_up = (uint32_t)rig_between(rig, 0, DAVIT_GATE_UP_ALTERNATE);
+        attr.biases = (uint32_t)rig_between(rig, 0, 1);
+        add_weights(rig, layout->name, (uint64_t[]){E, I, K, N});
         rig_out(rig, T, N);
         rig_run_reference(rig);
         expected = rig_save(rig, 0);

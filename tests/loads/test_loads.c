@@ -100,7 +100,7 @@ static void one_of(unsigned i)
 
     load_and_ask(good[i % G_N_ELEMENTS(good)]);
     if (i % 5 == 0)
-        refuse(MODELS "gpt_oss");
+        refuse(MODELS "stablelm");
 }
 
 static void loads_leave_something(void)

@@ -22,7 +22,7 @@
     X(kv_append, DAVIT_OP_KV_APPEND, NULL, DAVIT_END(davit_none_attr, struct_size))       \
     X(attn, DAVIT_OP_ATTN, NULL, DAVIT_END(davit_attn_attr, softcap))                     \
     X(moe_route, DAVIT_OP_MOE_ROUTE, NULL, DAVIT_END(davit_moe_route_attr, renorm_eps))   \
-    X(moe_ffn, DAVIT_OP_MOE_FFN, DAVIT_REF_LAYOUTS, DAVIT_END(davit_moe_ffn_attr, flags)) \
+    X(moe_ffn, DAVIT_OP_MOE_FFN, DAVIT_REF_LAYOUTS, DAVIT_END(davit_moe_ffn_attr, biases)) \
     X(gather_rows, DAVIT_OP_GATHER_ROWS, NULL, 0)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpt-oss, declared only (README.md). */
+ * gpt-oss (README.md). */
 #include <davit/help/decoder.h>
 
 static const davit_config_row gpt_oss_config[] = {
@@ -14,6 +14,10 @@ static const davit_config_row gpt_oss_config[] = {
     {"k", "int", "num_experts_per_tok|experts_per_token", "expert_used_count", "4", NULL,
      "1..E"},
     {"bias", "bool", "attention_bias", NULL, "1", NULL, NULL},
+    {"limit", "float", "swiglu_limit", NULL, "7", NULL, "0..1000000"},
+    {"alpha", "float", "swiglu_alpha", NULL, "1.702", NULL, "0..1000000"},
+    /* GGUF has no key for it; the published models do not round yarn's band */
+    {"truncate", "bool", NULL, NULL, "gguf:0, 1", NULL, NULL},
     DAVIT_CONFIG_END,
 };
 
@@ -37,19 +41,39 @@ static const davit_slot_row gpt_oss_slots[] = {
     {"moe.gate_up", "L", NULL, "E,2*I,H", "mlp.experts.gate_up_proj!#T", NULL, "exp",
      "exp", ONE_KIND, 0},
     {"moe.gate_up.bias", "L", NULL, "E,2*I", "mlp.experts.gate_up_proj_bias!", NULL,
-     "exp", "lin", ONE_KIND, 0},
+     "exp", "f32", ONE_KIND, 0},
     {"moe.gate", "L", NULL, "E,I,H", NULL, "ffn_gate_exps", "exp", "exp", ONE_KIND, 0},
-    {"moe.gate.bias", "L", NULL, "E,I", NULL, "ffn_gate_exps.bias", "exp", "lin",
+    {"moe.gate.bias", "L", NULL, "E,I", NULL, "ffn_gate_exps.bias", "exp", "f32",
      ONE_KIND, 0},
     {"moe.up", "L", NULL, "E,I,H", NULL, "ffn_up_exps", "exp", "exp", ONE_KIND, 0},
-    {"moe.up.bias", "L", NULL, "E,I", NULL, "ffn_up_exps.bias", "exp", "lin", ONE_KIND,
+    {"moe.up.bias", "L", NULL, "E,I", NULL, "ffn_up_exps.bias", "exp", "f32", ONE_KIND,
      0},
     {"moe.down", "L", NULL, "E,H,I", "mlp.experts.down_proj!#T", "ffn_down_exps", "exp",
      "exp", 0, 0},
     {"moe.down.bias", "L", NULL, "E,H", "mlp.experts.down_proj_bias!",
-     "ffn_down_exps.bias", "exp", "lin", 0, 0},
+     "ffn_down_exps.bias", "exp", "f32", 0, 0},
     DAVIT_SLOTS_END,
 };
+
+/* hidden_act says silu and is not what experts compute; transformers does not read it either. */
+static int32_t gpt_oss_build(void *self, const davit_build_suite *build, davit_builder *b,
+                             const char *entry, const davit_sink *sink)
+{
+    davit_graph g = davit_graph_open(self, build, b);
+    davit_decoder d = {.n_layers = (uint64_t)davit_get_int(&g, "L", -1),
+                       .head_dim = (uint64_t)davit_get_int(&g, "hd", -1),
+                       .eps = davit_get_float(&g, "eps", -1)};
+
+    (void)entry;
+    (void)sink;
+    d.act = DAVIT_ACT_OAI_CLAMP;
+    d.act_limit = davit_get_float(&g, "limit", -1);
+    d.act_alpha = davit_get_float(&g, "alpha", -1);
+    d.top_k = (uint64_t)davit_get_int(&g, "k", -1);
+    d.route = DAVIT_ROUTE_TOPK_SOFTMAX;
+    d.layer = davit_decoder_window;
+    return davit_decoder_build(&g, &d);
+}
 
 static const davit_arch_iface gpt_oss_arch = {
     .struct_size = DAVIT_END(davit_arch_iface, build),
@@ -57,19 +81,13 @@ static const davit_arch_iface gpt_oss_arch = {
     .model_types = "gpt_oss",
     .gguf = "gpt-oss",
     DAVIT_ARCH_TABLES(gpt_oss_config, gpt_oss_slots),
-    .build = NULL, /* declared only */
+    .build = gpt_oss_build,
 };
-
-DAVIT_REFUSES(no_run, "org.davit.arch.gpt_oss", DAVIT_RUN, DAVIT_R_FORWARD_ABSENT,
-              "GptOssForCausalLM",
-              "the weight map is complete, the forward is not built yet",
-              "inspect, plan and dump work");
-static const davit_refusal *const refuses[] = {&no_run, NULL};
 
 DAVIT_COMPONENT(gpt_oss, DAVIT_KIND_ARCH, "org.davit.arch.gpt_oss",
                 "hf=GptOssForCausalLM;gguf=gpt-oss",
-                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT, 50,
+                DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .create = davit_arch_create, .destroy = davit_arch_destroy,
-                .refuses = refuses, .iface = &gpt_oss_arch);
-DAVIT_PLUGIN("org.davit.arch.gpt_oss", "gpt-oss, declared only", "davit", "0.1.0",
+                .iface = &gpt_oss_arch);
+DAVIT_PLUGIN("org.davit.arch.gpt_oss", "gpt-oss", "davit", "0.1.0",
              "Apache-2.0", &gpt_oss);

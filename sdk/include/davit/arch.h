@@ -26,7 +26,7 @@ extern "C" {
  * itself reads: V vocabulary, L layers (required, before the first per-layer row), max_pos
  * context, tie (bool), hd head width, and for rotary embedding theta, theta_local (there =
  * sliding_attention layers use it unscaled unless the file nests its rope), partial (there =
- * the architecture reads partial_rotary_factor). */
+ * the architecture reads partial_rotary_factor), truncate (yarn's, where the file does not say). */
 typedef struct davit_config_row { /* all strings (static) */
     const char *sym;  /* "nkv": letters, digits and _, at most 63, once per table */
     /* "int" "float" "bool" "str", or with a trailing '*' a per-layer array (one value in the

@@ -177,9 +177,14 @@ typedef struct davit_moe_route_attr {
 /* moe_ffn/1: in x[T,K], ids[T,k] i32, w[T,k]; weights gate[E,I,K], up[E,I,K], down[E,N,I];
  * out y[T,N]: y = sum_k w_k * down_e(f(gate_e x) * up_e x), k ascending. With PART the
  * weights are those of experts [first_expert, first_expert + E) of n_experts; choices outside
- * add nothing. */
+ * add nothing. With gate_up ALTERNATE gate and up are one weight [E,2I,K], named twice: its row
+ * 2i is row i of gate, 2i+1 of up. With biases three more weights follow, each may be absent:
+ * gate's [E,I], up's [E,I], down's [E,N] f32, added to what the matrix gives (before f, before
+ * w_k); ALTERNATE: gate's and up's are one [E,2I], named twice. */
 #define DAVIT_OP_MOE_FFN "moe_ffn/1"
 #define DAVIT_MOE_PART 1u
+#define DAVIT_GATE_UP_APART     0u
+#define DAVIT_GATE_UP_ALTERNATE 1u
 typedef struct davit_moe_ffn_attr {
     uint64_t struct_size;
     uint64_t n_experts; /* E */
@@ -190,6 +195,8 @@ typedef struct davit_moe_ffn_attr {
     uint32_t reserved;
     uint64_t first_expert; /* PART: the model's number of the weights' first expert */
     uint64_t flags;        /* DAVIT_MOE_ */
+    uint32_t gate_up;      /* DAVIT_GATE_UP_ */
+    uint32_t biases;       /* 1 = weights 3 to 5 are biases */
 } davit_moe_ffn_attr;
 
 /* gather_rows/1: in x[T,D]; out y[R,D]: y[r] = x[logit_row[r]]. No attributes. */

@@ -117,7 +117,7 @@ int32_t davit_decoder_attn(const davit_graph *g, const davit_decoder *d, uint64_
     }
     state = davit_kv_state(g, davit_width(g, k) / hd, hd, hd, layer.window);
     davit_kv_append(g, k, v, state);
-    y = davit_attn(g, q, state, -1,
+    y = davit_attn(g, q, state, slot(g, "attn.sinks", i),
                    (davit_attn_attr){.n_heads = davit_width(g, q) / hd,
                                      .n_kv_heads = davit_width(g, k) / hd,
                                      .k_dim = hd,
@@ -135,9 +135,14 @@ int32_t davit_decoder_attn(const davit_graph *g, const davit_decoder *d, uint64_
 static int32_t experts(const davit_graph *g, const davit_decoder *d, uint64_t i,
                        int32_t x, int32_t router)
 {
-    const int32_t weights[3] = {slot(g, "moe.gate", i), slot(g, "moe.up", i),
+    int32_t both = slot(g, "moe.gate_up", i), both_bias = slot(g, "moe.gate_up.bias", i);
+    const int32_t weights[3] = {both >= 0 ? both : slot(g, "moe.gate", i),
+                                both >= 0 ? both : slot(g, "moe.up", i),
                                 slot(g, "moe.down", i)};
-    int32_t logits = davit_linear(g, x, router, -1); /* [T, E] */
+    const int32_t biases[3] = {both >= 0 ? both_bias : slot(g, "moe.gate.bias", i),
+                               both >= 0 ? both_bias : slot(g, "moe.up.bias", i),
+                               slot(g, "moe.down.bias", i)};
+    int32_t logits = davit_linear(g, x, router, slot(g, "moe.router.bias", i)); /* [T, E] */
     uint64_t n_experts = davit_width(g, logits);
     int32_t ids, w;
 
@@ -149,9 +154,15 @@ static int32_t experts(const davit_graph *g, const davit_decoder *d, uint64_t i,
                                            .factor = d->route_factor,
                                            .renorm_eps = d->route_eps},
                     &ids, &w);
-    return davit_moe_ffn(
-        g, x, ids, w, weights,
-        (davit_moe_ffn_attr){.n_experts = n_experts, .top_k = d->top_k, .kind = d->act});
+    return davit_moe_ffn_biased(
+        g, x, ids, w, weights, biases,
+        (davit_moe_ffn_attr){.n_experts = n_experts,
+                             .top_k = d->top_k,
+                             .kind = d->act,
+                             .limit = d->act_limit,
+                             .alpha = d->act_alpha,
+                             .gate_up = both >= 0 ? DAVIT_GATE_UP_ALTERNATE
+                                                  : DAVIT_GATE_UP_APART});
 }
 
 int32_t davit_decoder_ffn(const davit_graph *g, const davit_decoder *d, uint64_t i,

@@ -240,24 +240,44 @@ static void check_moe_route(checker *c)
         fail(c, "routing kind", DAVIT_ROUTE_TOPK_SOFTMAX, a->kind);
 }
 
+/* Biases of @n_own experts; those of gate and up have @n_rows values each. */
+static void check_moe_biases(checker *c, uint64_t n_own, uint64_t n_rows)
+{
+    const davit_moe_ffn_attr *a = c->call->attr;
+
+    if (a->biases > 1)
+        fail(c, "biases", 1, a->biases);
+    if (!a->biases && c->call->n_weights > 3)
+        fail(c, "number of weights", 3, c->call->n_weights);
+    if (c->status || !a->biases)
+        return;
+    want_vector(c, 3, n_own * n_rows);
+    want_vector(c, 4, n_own * n_rows);
+    want_vector(c, 5, n_own * out_width(c, 0));
+}
+
 static void check_moe_ffn(checker *c)
 {
     const davit_moe_ffn_attr *a = c->call->attr;
-    const davit_weight *gate = c->call->weight[0];
-    const uint64_t n_hidden = gate ? gate->n_rows : 0;
+    const davit_weight *gate = c->call->weight[0], *down = c->call->weight[2];
+    const uint64_t n_hidden = down ? down->n_cols : 0;
+    const uint64_t n_rows = a->gate_up == DAVIT_GATE_UP_ALTERNATE ? 2 * n_hidden : n_hidden;
     const uint64_t n_own = a->flags & DAVIT_MOE_PART && gate ? gate->n_experts : a->n_experts;
 
     want_range(c, "top_k", a->top_k, a->n_experts);
     want(c, "width of ids", a->top_k, in_width(c, 1));
     want(c, "width of the weights", a->top_k, in_width(c, 2));
-    want_matrix(c, 0, n_own, n_hidden, in_width(c, 0));
-    want_matrix(c, 1, n_own, n_hidden, in_width(c, 0));
+    if (a->gate_up > DAVIT_GATE_UP_ALTERNATE)
+        fail(c, "order of gate and up", DAVIT_GATE_UP_ALTERNATE, a->gate_up);
+    want_matrix(c, 0, n_own, n_rows, in_width(c, 0));
+    want_matrix(c, 1, n_own, n_rows, in_width(c, 0));
     want_matrix(c, 2, n_own, out_width(c, 0), n_hidden);
     if (a->flags & DAVIT_MOE_PART && (a->first_expert > a->n_experts ||
                                       n_own > a->n_experts - a->first_expert))
         fail(c, "first expert of a part", a->n_experts - n_own, a->first_expert);
     if (a->kind > DAVIT_ACT_OAI_CLAMP)
         fail(c, "activation", DAVIT_ACT_OAI_CLAMP, a->kind);
+    check_moe_biases(c, n_own, n_rows);
 }
 
 typedef struct rule {
@@ -282,7 +302,7 @@ static const rule rules[] = {
     {DAVIT_OP_KV_APPEND, 2, 0, 0, 0, check_kv_append},
     {DAVIT_OP_ATTN, 1, 1, 1, 1, check_attn},
     {DAVIT_OP_MOE_ROUTE, 1, 2, 1, 1, check_moe_route},
-    {DAVIT_OP_MOE_FFN, 3, 1, 3, 1, check_moe_ffn},
+    {DAVIT_OP_MOE_FFN, 3, 1, 6, 1, check_moe_ffn},
     {DAVIT_OP_GATHER_ROWS, 1, 1, 0, 0, check_same_width},
 };
 

@@ -84,21 +84,36 @@ void ref_moe_route(const davit_call *call, uint64_t first, uint64_t count, void 
     }
 }
 
+/* Value @row of expert @e of bias @which (0 gate's, 1 up's, 2 down's), 0 without one. */
+static double bias_at(const davit_call *call, uint32_t which, uint64_t e, uint64_t row)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const float *bias = a->biases ? davit_ref_weight_vector(call->weight[3 + which]) : NULL;
+
+    return bias ? (double)bias[e * call->weight[which]->n_rows + row] : 0.0;
+}
+
+/* Row @row of expert @e of matrix @which (gate or up) times @x, and its bias. */
+static float gate_or_up(const davit_call *call, uint32_t which, uint64_t e, uint64_t row,
+                        const float *x)
+{
+    const davit_weight *w = call->weight[which];
+    const davit_ref_layout *layout = davit_ref_layout_find(w->layout);
+    const uint8_t *stored = davit_ref_weight_row(w, layout, e, row);
+
+    return (float)(ref_dot_row(layout, stored, x, w->n_cols) + bias_at(call, which, e, row));
+}
+
 /* hidden[i] = f(gate_i . x) * (up_i . x) for every row i of expert @e. */
 static void expert_hidden(const davit_call *call, uint64_t e, const float *x, float *hidden)
 {
     const davit_moe_ffn_attr *a = call->attr;
-    const davit_weight *gate = call->weight[0], *up = call->weight[1];
-    const davit_ref_layout *gate_layout = davit_ref_layout_find(gate->layout);
-    const davit_ref_layout *up_layout = davit_ref_layout_find(up->layout);
+    const uint64_t by = a->gate_up == DAVIT_GATE_UP_ALTERNATE ? 2 : 1;
 
-    for (uint64_t i = 0; i < gate->n_rows; i++) {
-        const uint8_t *g = davit_ref_weight_row(gate, gate_layout, e, i);
-        const uint8_t *u = davit_ref_weight_row(up, up_layout, e, i);
+    for (uint64_t i = 0; i < call->weight[2]->n_cols; i++)
         hidden[i] = davit_ref_glu(a->kind, a->limit, a->alpha,
-                                  (float)ref_dot_row(gate_layout, g, x, gate->n_cols),
-                                  (float)ref_dot_row(up_layout, u, x, up->n_cols));
-    }
+                                  gate_or_up(call, 0, e, by * i, x),
+                                  gate_or_up(call, 1, e, by * i + (by - 1), x));
 }
 
 /* Which of the weight's experts @id is; those of other ranks are outside [0, E). */
@@ -135,7 +150,8 @@ void ref_moe_ffn(const davit_call *call, uint64_t first, uint64_t count, void *w
                     continue;
                 row = davit_ref_weight_row(down, layout, e, n);
                 sum += (double)w[i] *
-                       ref_dot_row(layout, row, hidden + i * n_hidden, n_hidden);
+                       (ref_dot_row(layout, row, hidden + i * n_hidden, n_hidden) +
+                        bias_at(call, 2, e, n));
             }
             y[n] = (float)sum;
         }

@@ -223,22 +223,35 @@ static inline void davit_moe_route(const davit_graph *g, int32_t logits, int32_t
 }
 
 /* @x [T, K] through the chosen experts; @ids and @w from davit_moe_route; @weights gate [E, I, K],
- * up [E, I, K], down [E, N, I]: slots of class exp. @attr all but struct_size filled. Returns
- * [T, N]. */
-static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids,
-                                    int32_t w, const int32_t weights[3],
-                                    davit_moe_ffn_attr attr)
+ * up [E, I, K], down [E, N, I]: slots of class exp. With attr.gate_up ALTERNATE gate and up are the
+ * same slot. @biases NULL, or those of the three, each may be -1. @attr all but struct_size and
+ * biases filled. Returns [T, N]. */
+static inline int32_t davit_moe_ffn_biased(const davit_graph *g, int32_t x, int32_t ids,
+                                           int32_t w, const int32_t weights[3],
+                                           const int32_t biases[3],
+                                           davit_moe_ffn_attr attr)
 {
     davit_op_rec r = davit_rec(DAVIT_OP_MOE_FFN, &attr);
 
-    attr.struct_size = DAVIT_END(davit_moe_ffn_attr, reserved);
+    attr.struct_size = DAVIT_END(davit_moe_ffn_attr, biases);
+    attr.biases = biases && (biases[0] >= 0 || biases[1] >= 0 || biases[2] >= 0);
     davit_rec_in(&r, x);
     davit_rec_in(&r, ids);
     davit_rec_in(&r, w);
     for (int n = 0; n < 3; n++)
         davit_rec_weight(&r, weights[n]);
+    for (int n = 0; attr.biases && n < 3; n++)
+        davit_rec_weight(&r, biases[n]);
     return davit_rec_out(g, &r,
                          davit_value_f32(g, g->build->slot_dim(g->b, weights[2], 1)));
+}
+
+/* The usual case: no biases. */
+static inline int32_t davit_moe_ffn(const davit_graph *g, int32_t x, int32_t ids,
+                                    int32_t w, const int32_t weights[3],
+                                    davit_moe_ffn_attr attr)
+{
+    return davit_moe_ffn_biased(g, x, ids, w, weights, NULL, attr);
 }
 
 /* [T, D] -> [R, D]: the rows that need logits. */

@@ -16,7 +16,11 @@
  *   ffn.norm ffn.norm.bias        before the MLP (PRE, SANDWICH; PARALLEL: absent = attn.norm's)
  *   ffn.gate ffn.up ffn.down      each with .bias; without ffn.gate the MLP is down(act(up))
  *   ffn.post_norm                 on the MLP's output (POST, SANDWICH)
+ *   attn.sinks [nh]               one logit more per head in the softmax's denominator
  *   moe.router [E,H]  moe.gate moe.up [E,Im,H]  moe.down [E,H,Im]    there = the layer is MoE
+ *   moe.gate_up [E,2 Im,H]        instead of gate and up: their rows alternate
+ *   moe.router.bias [E]  moe.gate.bias moe.up.bias [E,Im]  moe.gate_up.bias [E,2 Im]
+ *   moe.down.bias [E,H]
  *
  * Sizes come from the slots, so they are right on every tensor-parallel rank.
  */
@@ -73,6 +77,8 @@ struct davit_decoder {
     float attn_softcap;   /* 0 = none */
     float route_factor;   /* 0 = 1 */
     float route_eps;      /* added to the sum when renormalising */
+    float act_limit;      /* OAI_CLAMP, of experts */
+    float act_alpha;
     /* Fill *out for layer @i (zeroed: rope ""). NULL = rope "" and no window everywhere.
      */
     void (*layer)(const davit_graph *g, uint64_t i, davit_decoder_layer *out);
