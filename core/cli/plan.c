@@ -14,6 +14,7 @@
 #include "engine/private.h"
 #include "exec/budget.h"
 #include "plan/document.h"
+#include "plan/kv_scale.h"
 #include "plan/place.h"
 #include "plan/slot_document.h"
 #include "tokenizer/beyond.h"
@@ -27,7 +28,7 @@ static const DavitFlag flags[] = {
      "auto", false},
     {"layout", 0, DAVIT_FLAG_CHOICE, "HOW", "layout of weights in memory", "auto|stored|packed",
      "auto", false},
-    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16", NULL,
+    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16|fp8", NULL,
      false},
     DAVIT_REPAIR_FLAGS,
     DAVIT_LOADING_FLAGS,
@@ -86,7 +87,10 @@ static void fill_options(const DavitCall *call, const char **ignore, const GArra
             (DavitActivations)davit_call_choice(call, "activations", davit_activation_names),
         .layout = (DavitLayoutChoice)davit_call_choice(call, "layout", davit_layout_names),
         .device = davit_call_device(call),
-        .kv_dtype = !kv ? NULL : strcmp(kv, "f32") == 0 ? "f32/1" : "f16/1",
+        .kv_dtype = !kv                      ? NULL
+                    : strcmp(kv, "f32") == 0 ? "f32/1"
+                    : strcmp(kv, "fp8") == 0 ? DAVIT_KV_FP8
+                                             : "f16/1",
         .force_tie = davit_call_has(call, "tie"),
         .force_untie = davit_call_has(call, "no-tie"),
         .ignore = ignore,

@@ -50,7 +50,7 @@ static const DavitFlag flags[] = {
      "auto", false},
     {"layout", 0, DAVIT_FLAG_CHOICE, "HOW", "layout of weights in memory", "auto|stored|packed",
      "auto", false},
-    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16", NULL,
+    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE", "storage of keys and values", "f32|f16|fp8", NULL,
      false},
     {"block-tokens", 0, DAVIT_FLAG_COUNT, "N", "tokens per block of keys and values, 0 = default",
      NULL, "0", false},

@@ -89,7 +89,7 @@ typedef struct davit_model_params {
     const char *model;                /* directory or file. Required */
     const char *const *plugin_paths;  /* further plugin directories or files; may be NULL */
     const char *device;               /* NULL = "cpu"; "cuda", "cuda:1" */
-    const char *kv_dtype;             /* "f32" "f16"; NULL = by activations */
+    const char *kv_dtype;             /* "f32" "f16" "fp8"; NULL = by activations */
     uint32_t activations;             /* DAVIT_LIB_ACTIVATIONS_ */
     uint32_t layout;                  /* DAVIT_LIB_LAYOUT_ */
     uint32_t n_threads;               /* 0 = all this process may use */

@@ -6,6 +6,7 @@
 
 #include "checkpoint/rename.h"
 #include "exec/budget.h"
+#include "plan/kv_scale.h"
 #include "plan/place.h"
 #include "tokenizer/beyond.h"
 
@@ -33,11 +34,13 @@ static const char *kv_dtype_name(const char *given, DavitReport *report, int32_t
         return "f32/1";
     if (strcmp(given, "f16") == 0)
         return "f16/1";
+    if (strcmp(given, "fp8") == 0)
+        return DAVIT_KV_FP8;
     *status = davit_report_add(report, &(DavitFinding){.code = DAVIT_R_FLAG_UNSUPPORTED,
                                                        .status = DAVIT_E_UNSUPPORTED,
                                                        .stage = "plan",
                                                        .subject = "kv-dtype",
-                                                       .expected = "f32 or f16",
+                                                       .expected = "f32, f16 or fp8",
                                                        .found = given,
                                                        .message = "KV storage type is not known"});
     return NULL;

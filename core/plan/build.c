@@ -223,8 +223,9 @@ static int32_t build_state(davit_builder *b, const davit_state_spec *spec)
         return -1;
     }
     memcpy(&own, spec, MIN((size_t)spec->struct_size, sizeof own));
-    own.struct_size = DAVIT_END(davit_state_spec, dtype);
-    own.dtype = NULL; /* the plan's to choose */
+    own.struct_size = DAVIT_END(davit_state_spec, v_scale);
+    own.dtype = NULL; /* the plan's to choose, as the scales are */
+    own.k_scale = own.v_scale = 0;
     g_array_append_val(b->states, own);
     return (int32_t)b->states->len - 1;
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "plan/kv_scale.h"
+
 /* Sum of the best scores of @tool's entries for the ops on @state; 0 = it lacks one. */
 static uint64_t score_tool(DavitChooser *c, int32_t state, const DavitTool *tool)
 {
@@ -122,8 +124,12 @@ int32_t davit_choose_states(DavitChooser *c)
     const char *wanted = options->kv_dtype;
     int32_t failed = -1;
 
+    if (wanted && !choose_all(c, wanted, &failed))
+        return refuse_state(c, failed);
+    if (wanted && strcmp(wanted, DAVIT_KV_FP8) == 0)
+        return davit_kv_scales(c->draft, c->program);
     if (wanted)
-        return choose_all(c, wanted, &failed) ? DAVIT_OK : refuse_state(c, failed);
+        return DAVIT_OK;
     if (options->activations != DAVIT_ACTIVATIONS_F32 && choose_all(c, "f16/1", &failed))
         return DAVIT_OK;
     /* a component that keeps float32 only is no reason to refuse */

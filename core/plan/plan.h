@@ -201,7 +201,7 @@ typedef struct DavitPlanOptions {
     DavitActivations activations;
     DavitLayoutChoice layout;
     const char *device;   /* "cpu" (NULL) or a device's name */
-    const char *kv_dtype; /* "f32/1" "f16/1"; NULL = f32 with activations f32, else f16 */
+    const char *kv_dtype; /* "f32/1" "f16/1" "f8_e4m3/1"; NULL = f32 with activations f32, else f16 */
     uint64_t block_tokens; /* KV block, 0 = 64 */
     bool force_tie, force_untie;
     const char *const

@@ -3,12 +3,15 @@
  * order, sums in double. */
 #include <math.h>
 
+#include <davit/help/quant.h>
 #include <davit/help/ref.h>
 
 #include "kv.h"
 
-static double load(const kv_view *kv, const uint8_t *p)
+static double load(const kv_view *kv, const uint8_t *p, float scale)
 {
+    if (kv->elem_bytes == 1)
+        return (double)(davit_q_e4m3(*p) * scale);
     if (kv->elem_bytes == 2) {
         uint16_t half;
         memcpy(&half, p, sizeof half);
@@ -26,7 +29,7 @@ static double score(const davit_attn_attr *a, const kv_view *kv, const float *q,
     double dot = 0.0;
 
     for (uint64_t d = 0; d < kv->k_dim; d++)
-        dot += (double)q[d] * load(kv, k + d * kv->tile * kv->elem_bytes);
+        dot += (double)q[d] * load(kv, k + d * kv->tile * kv->elem_bytes, kv->k_scale);
     dot *= (double)a->scale;
     return a->softcap > 0.0f ? (double)a->softcap * tanh(dot / (double)a->softcap) : dot;
 }
@@ -57,7 +60,7 @@ static void attend(const davit_call *call, uint64_t t, uint64_t head, double *ac
         const uint8_t *v = kv_value(&kv, key, h);
         sum += p;
         for (uint64_t d = 0; d < kv.v_dim; d++)
-            acc[d] += p * load(&kv, v + d * kv.elem_bytes);
+            acc[d] += p * load(&kv, v + d * kv.elem_bytes, kv.v_scale);
     }
     for (uint64_t d = 0; d < kv.v_dim; d++)
         o[d] = (float)(acc[d] / sum);

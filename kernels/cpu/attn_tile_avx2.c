@@ -3,6 +3,7 @@
  * Contract: attn_tile.h. */
 #include <math.h>
 
+#include <davit/help/quant.h>
 #include <davit/help/ref.h>
 
 #include "attn_tile.h"
@@ -115,10 +116,13 @@ static int is_whole_tile(const kv_view *kv, uint64_t index, uint64_t n)
     return kv->tile == KV_TILE && in_block % KV_TILE == 0 && n <= kv->block_tokens - in_block;
 }
 
+/* A key's element. */
 static inline float load_one(const kv_view *kv, const uint8_t *p)
 {
     float f;
 
+    if (kv->elem_bytes == 1)
+        return davit_q_e4m3(*p) * kv->k_scale;
     if (kv->elem_bytes == 2) {
         uint16_t half;
         memcpy(&half, p, sizeof half);
@@ -142,6 +146,27 @@ static void from_half(const uint8_t *src, float *dst, uint64_t n)
     }
 }
 
+/* davit_q_e4m3(code) * scale: as float16 a code is its value / 256, subnormals too, and the
+ * product with 256 scale is rounded once. */
+static void from_e4m3(const uint8_t *src, float *dst, uint64_t n, float scale)
+{
+    const __m256 by = vec_set(256.0f * scale);
+    const __m128i size = _mm_set1_epi16(0x7f), sign = _mm_set1_epi16(0x80);
+    uint64_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        const __m128i c = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)(src + i)));
+        const __m128i m = _mm_and_si128(c, size);
+        const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(m, size), _mm_set1_epi16(0x7c00));
+        const __m128i half = _mm_or_si128(_mm_slli_epi16(m, 7),
+                                          _mm_slli_epi16(_mm_and_si128(c, sign), 8));
+        _mm256_storeu_ps(dst + i,
+                         _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(half, nan)), by));
+    }
+    for (; i < n; i++)
+        dst[i] = davit_q_e4m3(src[i]) * scale;
+}
+
 /* Tiles are used as they lie where all of a span's are whole; few rows read float16 on the
  * way, many rows get float32 once. */
 static int reads_half(const kv_view *kv, uint64_t n_rows)
@@ -159,7 +184,10 @@ static const uint8_t *key_tile(const kv_view *kv, uint64_t h, uint64_t index, ui
         const uint8_t *src = kv_key(kv, index, h);
         if (kv->elem_bytes == 4)
             return src;
-        from_half(src, buffer, kv->k_dim * KV_TILE);
+        if (kv->elem_bytes == 1)
+            from_e4m3(src, buffer, kv->k_dim * KV_TILE, kv->k_scale);
+        else
+            from_half(src, buffer, kv->k_dim * KV_TILE);
         return (const uint8_t *)buffer;
     }
     memset(buffer, 0, kv->k_dim * KV_TILE * sizeof *buffer);
@@ -187,6 +215,8 @@ static const uint8_t *value_tile(const kv_view *kv, uint64_t h, uint64_t index, 
         float *dst = buffer + k * D;
         if (kv->elem_bytes == 4)
             memcpy(dst, src, kv->v_dim * sizeof *dst);
+        else if (kv->elem_bytes == 1)
+            from_e4m3(src, dst, kv->v_dim, kv->v_scale);
         else
             from_half(src, dst, kv->v_dim);
         memset(dst + kv->v_dim, 0, (D - kv->v_dim) * sizeof *dst);

@@ -20,7 +20,8 @@ uint64_t cpu_state_size(void *self, const davit_state_spec *spec, uint64_t block
 {
     (void)self;
     if (spec->kind == DAVIT_STATE_KV && fits(spec, block_tokens) &&
-        (strcmp(spec->dtype, "f32/1") == 0 || strcmp(spec->dtype, "f16/1") == 0)) {
+        (strcmp(spec->dtype, "f32/1") == 0 || strcmp(spec->dtype, "f16/1") == 0 ||
+         strcmp(spec->dtype, "f8_e4m3/1") == 0)) {
         const uint64_t head = kv_key_elems(spec, block_tokens) + block_tokens * spec->v_dim;
         return cpu_round_up(spec->n_heads * head * kv_elem_bytes(spec), 64);
     }
@@ -28,18 +29,21 @@ uint64_t cpu_state_size(void *self, const davit_state_spec *spec, uint64_t block
               &(davit_refusal){
                   .code = DAVIT_R_OP_MISSING,
                   .subject = "state",
-                  .expected = "kind kv, stored as f32/1 or f16/1, extents from 1 to 2^20",
+                  .expected = "kind kv, stored as f32/1, f16/1 or f8_e4m3/1, extents from 1 to 2^20",
                   .found = spec->dtype,
                   .message = "the CPU kernels do not keep this state",
               });
     return 0;
 }
 
-/* @n values to elements @stride apart. */
-static void store(const kv_view *kv, uint8_t *dst, uint64_t stride, const float *src, uint64_t n)
+/* @n values to elements @stride apart; @scale of f8_e4m3. */
+static void store(const kv_view *kv, uint8_t *dst, uint64_t stride, const float *src, uint64_t n,
+                  float scale)
 {
     for (uint64_t i = 0; i < n; i++) {
-        if (kv->elem_bytes == 4) {
+        if (kv->elem_bytes == 1) {
+            dst[i * stride] = davit_ref_f32_to_e4m3(src[i] / scale);
+        } else if (kv->elem_bytes == 4) {
             memcpy(dst + i * stride * 4, src + i, 4);
         } else {
             const uint16_t half = davit_ref_f32_to_f16(src[i]);
@@ -60,8 +64,8 @@ static void kv_append_run(const davit_call *call, uint32_t phase, uint64_t first
         const float *k = cpu_in(call, 0, t), *v = cpu_in(call, 1, t);
 
         for (uint64_t h = 0; h < call->state->spec->n_heads; h++) {
-            store(&kv, kv_key(&kv, index, h), kv.tile, k + h * kv.k_dim, kv.k_dim);
-            store(&kv, kv_value(&kv, index, h), 1, v + h * kv.v_dim, kv.v_dim);
+            store(&kv, kv_key(&kv, index, h), kv.tile, k + h * kv.k_dim, kv.k_dim, kv.k_scale);
+            store(&kv, kv_value(&kv, index, h), 1, v + h * kv.v_dim, kv.v_dim, kv.v_scale);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Layout of a kv state on the CPU, f32 or f16.
+ * Layout of a kv state on the CPU, f32, f16 or f8_e4m3.
  *
  * A block of B tokens holds its heads one after another. A head holds first its keys, in tiles
  * of KV_TILE tokens, each tile transposed: [k_dim][tile], so that one vector load takes one
@@ -25,7 +25,8 @@ typedef struct kv_view {
     uint64_t v_at;        /* elements from a head's start to its values */
     uint64_t k_dim;
     uint64_t v_dim;
-    uint64_t elem_bytes;  /* 4 or 2 */
+    uint64_t elem_bytes;  /* 4, 2 or 1 */
+    float k_scale, v_scale; /* of f8_e4m3 */
 } kv_view;
 
 static inline uint64_t kv_tile(uint64_t block_tokens)
@@ -35,7 +36,7 @@ static inline uint64_t kv_tile(uint64_t block_tokens)
 
 static inline uint64_t kv_elem_bytes(const davit_state_spec *spec)
 {
-    return strcmp(spec->dtype, "f16/1") == 0 ? 2 : 4;
+    return strcmp(spec->dtype, "f16/1") == 0 ? 2 : strcmp(spec->dtype, "f8_e4m3/1") == 0 ? 1 : 4;
 }
 
 /* Elements of the keys of one head in a block. */
@@ -61,6 +62,8 @@ static inline kv_view kv_view_of(const davit_call *call, uint64_t seq)
         .k_dim = spec->k_dim,
         .v_dim = spec->v_dim,
         .elem_bytes = kv_elem_bytes(spec),
+        .k_scale = spec->k_scale > 0.0f ? spec->k_scale : 1.0f,
+        .v_scale = spec->v_scale > 0.0f ? spec->v_scale : 1.0f,
     };
 }
 

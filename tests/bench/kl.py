@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """How far int8 activations move a model's next-token distribution.
 
-    python3 kl.py --davit build/release/bin/davit MODEL [--text kl_text.txt]
+    python3 kl.py --davit build/release/bin/davit MODEL [--text kl_text.txt] [--flags "--kv-dtype fp8"]
 
 Computes the logits of every position of one text (teacher-forced: the text's own tokens are the
-context) with float32 and with int8 activations through `davit eval --logits`, and prints
+context) with float32 and with int8 activations, or the flags given, through `davit eval --logits`, and
+prints
 
     KL(P_f32 || P_int8), mean over positions in nats, with its median, 99th percentile and largest,
     how often both modes have the same most likely token, and the text's perplexity in both.
@@ -37,6 +38,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--davit", required=True)
     parser.add_argument("--text", type=Path, default=Path(__file__).with_name("kl_text.txt"))
+    parser.add_argument("--flags", default="--activations int8", help="of the run that is compared")
     parser.add_argument("--bound", type=float, default=1e-3)
     args = parser.parse_args()
 
@@ -44,10 +46,10 @@ def main():
     ids = davit_json([args.davit, "tokenize", args.model, text])["inputs"][0]["ids"]
     logs = {}
     with tempfile.TemporaryDirectory() as folder:
-        for mode in ("f32", "int8"):
+        for mode, flags in (("f32", "--activations f32"), ("int8", args.flags)):
             out = Path(folder) / f"{mode}.npy"
             subprocess.run([args.davit, "eval", args.model, "--ids", " ".join(map(str, ids)),
-                            "--activations", mode, "--logits", str(out)],
+                            *flags.split(), "--logits", str(out)],
                            stdout=subprocess.DEVNULL, check=True)
             logs[mode] = log_softmax(np.load(out))
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <davit/help/quant.h>
+
 #include "kernels/rig.h"
 
 #define ROUNDS 12
@@ -19,6 +21,7 @@ static const davit_kernels_iface *iface;
 typedef struct World {
     davit_attn_attr attr;
     const char *dtype;
+    float k_scale, v_scale; /* of f8_e4m3/1 */
     uint64_t n_tokens;
     float *q, *k, *v; /* [n_tokens, heads * dim] */
     float *sinks;     /* NULL = none */
@@ -67,12 +70,14 @@ static void set_state(Rig *rig, const World *w, const Way *way)
     const uint64_t bt = way->block_tokens ? way->block_tokens : w->n_tokens + 64;
     const uint64_t n_blocks = 2 * ((w->n_tokens + 64 + bt - 1) / bt);
 
-    rig->spec = (davit_state_spec){.struct_size = DAVIT_END(davit_state_spec, dtype),
+    rig->spec = (davit_state_spec){.struct_size = DAVIT_END(davit_state_spec, v_scale),
                                    .kind = DAVIT_STATE_KV,
                                    .n_heads = w->attr.n_kv_heads,
                                    .k_dim = w->attr.k_dim,
                                    .v_dim = w->attr.v_dim,
-                                   .dtype = w->dtype};
+                                   .dtype = w->dtype,
+                                   .k_scale = w->k_scale,
+                                   .v_scale = w->v_scale};
     rig->state.spec = &rig->spec;
     rig->state.block_bytes = way->attn ? iface->state_size(NULL, &rig->spec, bt, NULL)
                                        : davit_ref_state_size(&rig->spec, bt, NULL);
@@ -153,6 +158,7 @@ static float *random_rows(Rig *rig, uint64_t n)
 
 static World random_world(Rig *rig, uint64_t max_tokens)
 {
+    static const char *const dtypes[] = {"f32/1", "f16/1", "f8_e4m3/1"};
     const uint64_t max_dim = max_tokens > 100 ? 30 : 70; /* the scalar entries are slow */
     const uint64_t nkv = rig_between(rig, 1, 2), nh = nkv * rig_between(rig, 1, 4);
     const uint64_t dk = rig_between(rig, 1, max_dim);
@@ -162,7 +168,9 @@ static World random_world(Rig *rig, uint64_t max_tokens)
                         .window = rig_between(rig, 0, 2) ? 0 : rig_between(rig, 1, 300),
                         .scale = 0.3f,
                         .softcap = rig_between(rig, 0, 2) ? 0.0f : 2.0f},
-               .dtype = rig_between(rig, 0, 1) ? "f32/1" : "f16/1",
+               .dtype = dtypes[rig_between(rig, 0, 2)],
+               .k_scale = rig_between(rig, 0, 1) ? 0.0f : 0.013f,
+               .v_scale = rig_between(rig, 0, 1) ? 0.0f : 0.004f, /* 1.8 at most: some saturate */
                .n_tokens = rig_between(rig, 1, max_tokens)};
 
     w.q = random_rows(rig, w.n_tokens * nh * dk);
@@ -252,6 +260,44 @@ static void test_tree(void)
     }
 }
 
+/* The code nearest to @v, ties to the even one: by looking at all of them. */
+static uint8_t nearest_code(float v)
+{
+    const double size = fabs((double)v);
+    uint8_t best = 0;
+
+    for (uint8_t c = 1; c < 0x7f; c++) {
+        const double d = fabs((double)davit_q_e4m3(c) - size);
+        const double least = fabs((double)davit_q_e4m3(best) - size);
+        if (d < least || (d == least && !(c & 1)))
+            best = c;
+    }
+    return (uint8_t)(best | (signbit(v) ? 0x80 : 0));
+}
+
+static void fp8_rounds_otherwise(void)
+{
+    g_autoptr(Rig) rig = rig_new(DAVIT_OP_ATTN, NULL);
+
+    for (unsigned c = 0; c < 256; c++) {
+        const float v = davit_q_e4m3((uint8_t)c);
+        const float next = davit_q_e4m3((uint8_t)((c & 0x7f) < 0x7e ? c + 1 : c));
+
+        if (isnan(v)) {
+            g_assert_cmpuint(davit_ref_f32_to_e4m3(v) & 0x7f, ==, 0x7f);
+            continue;
+        }
+        g_assert_cmpuint(davit_ref_f32_to_e4m3(v), ==, c);
+        g_assert_cmpuint(davit_ref_f32_to_e4m3((v + next) / 2), ==, nearest_code((v + next) / 2));
+    }
+    for (int i = 0; i < 2000; i++) {
+        const float v = ldexpf(rig_normal(rig), (int)rig_between(rig, 0, 24) - 14);
+        g_assert_cmpuint(davit_ref_f32_to_e4m3(v), ==, nearest_code(v));
+    }
+    g_assert_cmpuint(davit_ref_f32_to_e4m3(INFINITY), ==, 0x7e);
+    g_assert_cmpuint(davit_ref_f32_to_e4m3(-1e30f), ==, 0xfe);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -259,5 +305,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/kernels/attn/short", GUINT_TO_POINTER(40), test_random);
     g_test_add_data_func("/kernels/attn/spans", GUINT_TO_POINTER(600), test_random);
     g_test_add_func("/kernels/attn/tree_mask", test_tree);
+    g_test_add_func("/kernels/attn/fp8_rounds_otherwise", fp8_rounds_otherwise);
     return g_test_run();
 }

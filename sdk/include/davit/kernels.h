@@ -95,7 +95,12 @@ typedef struct davit_state_spec {
     uint64_t k_dim;    /* elements of a head's key */
     uint64_t v_dim;    /* elements of a head's value */
     uint64_t window;   /* tokens that stay visible; 0 = all */
-    const char *dtype; /* storage: "f32/1" or "f16/1"; set by the host */
+    /* Set by the host. Storage: "f32/1", "f16/1" or "f8_e4m3/1"; the last holds keys divided by
+     * k_scale and values divided by v_scale, saturated to +-448 and rounded to nearest even, and
+     * gives back code * scale in float32. */
+    const char *dtype;
+    float k_scale; /* 0 = 1, else finite and above 0 */
+    float v_scale;
 } davit_state_spec;
 
 /* Memory of one state: the host's, (borrowed) the call; not zeroed: a block holds what ops wrote

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kv_append/1 and attn/1 over the reference's own state: in each block, head after head, the
- * k rows and then the v rows of the block's tokens, in float32 or float16. */
+ * k rows and then the v rows of the block's tokens, in float32, float16 or E4M3. */
+#include <davit/help/quant.h>
+
 #include "ref.h"
 
 static uint64_t element_bytes(const davit_state_spec *spec)
 {
-    return strcmp(spec->dtype, "f16/1") == 0 ? 2 : 4;
+    return strcmp(spec->dtype, "f16/1") == 0 ? 2 : strcmp(spec->dtype, "f8_e4m3/1") == 0 ? 1 : 4;
+}
+
+static int is_known(const char *dtype)
+{
+    return strcmp(dtype, "f32/1") == 0 || strcmp(dtype, "f16/1") == 0 ||
+           strcmp(dtype, "f8_e4m3/1") == 0;
 }
 
 /* The product of all four and 4 bytes fits 64 bits; no model is near it. */
@@ -21,8 +29,7 @@ static int fits(const davit_state_spec *spec, uint64_t block_tokens)
 uint64_t davit_ref_state_size(const davit_state_spec *spec, uint64_t block_tokens,
                               const davit_sink *sink)
 {
-    if (spec->kind == DAVIT_STATE_KV && fits(spec, block_tokens) &&
-        (strcmp(spec->dtype, "f32/1") == 0 || strcmp(spec->dtype, "f16/1") == 0)) {
+    if (spec->kind == DAVIT_STATE_KV && fits(spec, block_tokens) && is_known(spec->dtype)) {
         const uint64_t bytes =
             spec->n_heads * (spec->k_dim + spec->v_dim) * block_tokens * element_bytes(spec);
         return (bytes + 63) / 64 * 64;
@@ -32,7 +39,7 @@ uint64_t davit_ref_state_size(const davit_state_spec *spec, uint64_t block_token
                                     .struct_size = DAVIT_END(davit_refusal, url),
                                     .code = DAVIT_R_OP_MISSING,
                                     .subject = "state",
-                                    .expected = "kind kv, dtype f32/1 or f16/1, extents from 1 to 2^20",
+                                    .expected = "kind kv, dtype f32/1, f16/1 or f8_e4m3/1, extents from 1 to 2^20",
                                     .found = spec->dtype,
                                     .message = "this state is not supported",
                                 });
@@ -74,22 +81,32 @@ static uint8_t *row_at(const davit_call *call, uint64_t s, uint64_t index, uint6
            (head + row) * element_bytes(spec);
 }
 
-static void store(const davit_state_spec *spec, uint8_t *dst, const float *src, uint64_t n)
+static float scale_of(const davit_state_spec *spec, int is_v)
+{
+    return ref_or_one(is_v ? spec->v_scale : spec->k_scale);
+}
+
+static void store(const davit_state_spec *spec, int is_v, uint8_t *dst, const float *src,
+                  uint64_t n)
 {
     if (element_bytes(spec) == 4) {
         memcpy(dst, src, n * sizeof *src);
         return;
     }
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n && element_bytes(spec) == 1; i++)
+        dst[i] = davit_ref_f32_to_e4m3(src[i] / scale_of(spec, is_v));
+    for (uint64_t i = 0; i < n && element_bytes(spec) == 2; i++) {
         const uint16_t half = davit_ref_f32_to_f16(src[i]);
         memcpy(dst + 2 * i, &half, sizeof half);
     }
 }
 
-static double load(const davit_state_spec *spec, const uint8_t *src, uint64_t i)
+static double load(const davit_state_spec *spec, int is_v, const uint8_t *src, uint64_t i)
 {
     float f;
 
+    if (element_bytes(spec) == 1)
+        return (double)(davit_q_e4m3(src[i]) * scale_of(spec, is_v));
     if (element_bytes(spec) == 2)
         return (double)ref_half_at(src + 2 * i);
     memcpy(&f, src + 4 * i, sizeof f);
@@ -105,9 +122,9 @@ void ref_kv_append(const davit_call *call, uint64_t first, uint64_t count, void 
         const uint64_t s = (uint64_t)call->batch->seq[t];
         const uint64_t index = davit_ref_token_index(call->batch, t);
         for (uint64_t h = 0; h < spec->n_heads; h++) {
-            store(spec, row_at(call, s, index, h, 0), ref_in(call, 0, t) + h * spec->k_dim,
+            store(spec, 0, row_at(call, s, index, h, 0), ref_in(call, 0, t) + h * spec->k_dim,
                   spec->k_dim);
-            store(spec, row_at(call, s, index, h, 1), ref_in(call, 1, t) + h * spec->v_dim,
+            store(spec, 1, row_at(call, s, index, h, 1), ref_in(call, 1, t) + h * spec->v_dim,
                   spec->v_dim);
         }
     }
@@ -120,7 +137,7 @@ static double score(const davit_call *call, const float *q, uint64_t s, uint64_t
     double dot = 0.0;
 
     for (uint64_t d = 0; d < a->k_dim; d++)
-        dot += (double)q[d] * load(call->state->spec, k, d);
+        dot += (double)q[d] * load(call->state->spec, 0, k, d);
     dot *= (double)a->scale;
     return a->softcap > 0.0f ? (double)a->softcap * tanh(dot / (double)a->softcap) : dot;
 }
@@ -150,7 +167,7 @@ static void attend(const davit_call *call, uint64_t t, uint64_t head, double *ac
         const uint8_t *v = row_at(call, s, key, h, 1);
         sum += p;
         for (uint64_t d = 0; d < a->v_dim; d++)
-            acc[d] += p * load(call->state->spec, v, d);
+            acc[d] += p * load(call->state->spec, 1, v, d);
     }
     for (uint64_t d = 0; d < a->v_dim; d++)
         o[d] = (float)(acc[d] / sum);

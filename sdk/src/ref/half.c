@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * float16 (IEEE 754 binary16) to and from float32, in integers only. */
+ * float16 (IEEE 754 binary16) to and from float32, in integers only; float32 to OCP E4M3. */
 #include "ref.h"
 
 static float from_bits(uint32_t bits)
@@ -41,4 +41,25 @@ uint16_t davit_ref_f32_to_f16(float value)
     }
     const uint32_t odd = magnitude >> 13 & 1u;
     return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + odd) >> 13);
+}
+
+uint8_t davit_ref_f32_to_e4m3(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 24 & 0x80u;
+    const uint32_t magnitude = bits & 0x7fffffffu;
+
+    if (magnitude > 0x7f800000u)
+        return (uint8_t)(sign | 0x7fu);
+    if (magnitude >= 0x43e00000u) /* 448 and more */
+        return (uint8_t)(sign | 0x7eu);
+    if (magnitude < 0x3c800000u) { /* below 2^-6: a multiple of 2^-9 */
+        /* adding 2^14 leaves the bits of 2^-9 at the end of the mantissa, rounded to even */
+        const float shifted = from_bits(magnitude) + 0x1p14f;
+        memcpy(&bits, &shifted, sizeof bits);
+        return (uint8_t)(sign | (bits - 0x46800000u));
+    }
+    const uint32_t odd = magnitude >> 20 & 1u;
+    return (uint8_t)(sign | ((magnitude - 0x3c000000u + 0x7ffffu + odd) >> 20));
 }

@@ -166,14 +166,16 @@ static inline int32_t davit_rope(const davit_graph *g, int32_t x, int32_t angles
 static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads,
                                      uint64_t k_dim, uint64_t v_dim, uint64_t window)
 {
-    const davit_state_spec spec = {DAVIT_END(davit_state_spec, dtype),
+    const davit_state_spec spec = {DAVIT_END(davit_state_spec, window),
                                    DAVIT_STATE_KV,
                                    0,
                                    n_kv_heads,
                                    k_dim,
                                    v_dim,
                                    window,
-                                   NULL};
+                                   NULL,
+                                   0,
+                                   0};
 
     return g->build->state(g->b, &spec);
 }

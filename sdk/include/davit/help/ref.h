@@ -52,6 +52,8 @@ uint64_t davit_ref_row_bytes(const davit_ref_layout *layout, uint64_t n_cols);
 
 float davit_ref_f16_to_f32(uint16_t bits);
 uint16_t davit_ref_f32_to_f16(float value); /* to nearest even, NaN quiet, overflow to inf */
+/* E4M3FN, to nearest even, saturated to +-448; NaN = 0x7F and 0xFF. Back: davit_q_e4m3. */
+uint8_t davit_ref_f32_to_e4m3(float value);
 
 /* ---- modules of one tensor whose dtype is its layout: for quant plugins ---- */
 
