@@ -40,7 +40,7 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitSlotSource *source,
     switch (slot->access) {
     case DAVIT_ACCESS_PACK: {
         const uint64_t block = slot->pack->row_block;
-        const uint64_t bytes = davit_pack_block_bytes(slot);
+        const uint64_t bytes = davit_pack_block_bytes(slot, source);
         return __builtin_mul_overflow((n_rows + block - 1) / block, bytes, &n) ? 0 : n;
     }
     case DAVIT_ACCESS_DECODE:

@@ -22,6 +22,7 @@ struct DavitWeights {
     void **constant_mem;       /* [n_refs] device copies of constants */
     davit_weight *slot_weight; /* [n_slots] */
     davit_segment **segments;  /* [n_slots] owned arrays */
+    davit_quant_codes **codes; /* [n_slots] owned arrays, one for each segment; NULL = alike */
     davit_weight *ref_weight;  /* [n_refs] what a weight handle means */
     davit_segment *ref_segment;/* [n_refs] of constants */
     size_t n_refs;
@@ -44,7 +45,7 @@ static void fill_weight(davit_weight *weight, const DavitSlot *slot, davit_segme
                              .n_segments = n_segments,
                              .segments = segments};
     if (slot->n_sources > 0 && slot->access == DAVIT_ACCESS_PACK)
-        davit_pack_params(slot->pack, slot, weight->params);
+        davit_pack_params(slot->pack, slot, &slot->sources[0], weight->params);
     else if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
         memcpy(weight->params, slot->sources[0].module->desc.params, sizeof weight->params);
 }
@@ -85,6 +86,29 @@ static int32_t borrow_slot(DavitWeights *w, size_t index, DavitReport *report)
 
 /* ---- private slots ---- */
 
+/* Where segments were packed from codes that differ, each points to its own. (owned) NULL = they
+ * do not. Segments follow the slot's sources and their experts. */
+static davit_quant_codes *own_codes(const DavitSlot *slot, davit_segment *segments, size_t n)
+{
+    davit_quant_codes *codes;
+    size_t at = 0;
+
+    if (slot->access != DAVIT_ACCESS_PACK || !davit_slot_other_layout(slot))
+        return NULL;
+    codes = g_new0(davit_quant_codes, n);
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        for (uint64_t e = 0; e < slot->sources[s].n_experts; e++, at++) {
+            uint64_t params[8];
+
+            davit_pack_params(slot->pack, slot, &slot->sources[s], params);
+            memcpy(&codes[at], params, sizeof codes[at]);
+            segments[at].n_parts = 3;
+            segments[at].part[2] = (const uint8_t *)&codes[at];
+        }
+    }
+    return codes;
+}
+
 /* Segments of a private slot whose memory starts at @base. */
 static void point_segments(DavitWeights *w, size_t index, const GArray *placed, uint8_t *base)
 {
@@ -101,6 +125,7 @@ static void point_segments(DavitWeights *w, size_t index, const GArray *placed, 
         }
     }
     w->segments[index] = segments;
+    w->codes[index] = own_codes(&w->plan->slots[index], segments, placed->len);
     fill_weight(&w->slot_weight[index], &w->plan->slots[index], segments, placed->len);
 }
 
@@ -269,6 +294,7 @@ DavitWeights *davit_weights_load(const DavitPlan *plan, const DavitLoadOptions *
     w->n_refs = plan->program ? plan->program->n_weights : 0;
     w->slot_weight = g_new0(davit_weight, plan->n_slots);
     w->segments = g_new0(davit_segment *, plan->n_slots);
+    w->codes = g_new0(davit_quant_codes *, plan->n_slots);
     w->device_mem = g_new0(void *, plan->n_slots);
     w->ref_weight = g_new0(davit_weight, w->n_refs);
     w->ref_segment = g_new0(davit_segment, w->n_refs);
@@ -285,6 +311,7 @@ void davit_weights_free(DavitWeights *w)
         return;
     for (size_t i = 0; i < w->plan->n_slots; i++) {
         g_free(w->segments[i]);
+        g_free(w->codes[i]);
         if (w->device_mem[i])
             davit_exec_free(&w->devices[w->plan->slots[i].device], w->device_mem[i]);
     }
@@ -296,6 +323,7 @@ void davit_weights_free(DavitWeights *w)
     davit_arena_clear(&w->arena);
     g_free(w->slot_weight);
     g_free(w->segments);
+    g_free(w->codes);
     g_free(w->device_mem);
     g_free(w->ref_weight);
     g_free(w->ref_segment);

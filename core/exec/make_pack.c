@@ -31,9 +31,10 @@ static void stored_segment(DavitLane *lane, const DavitItem *item, const DavitSt
 }
 
 /* Where the rows of a block are decoded to. */
-static davit_quant_out decode_buffers(DavitLane *lane, const DavitSlot *slot, uint64_t n_rows)
+static davit_quant_out decode_buffers(DavitLane *lane, const DavitItem *item, uint64_t n_rows)
 {
-    const uint64_t n_scales = n_rows * davit_pack_groups(slot);
+    const DavitSlot *slot = item->slot;
+    const uint64_t n_scales = n_rows * davit_pack_groups(slot, item->source);
     davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = n_scales ? DAVIT_FORM_CODES : DAVIT_FORM_F32,
                            .stride = slot->n_cols};
@@ -53,8 +54,8 @@ static davit_quant_out decode_block(DavitLane *lane, const DavitItem *item, cons
                                     uint64_t expert, uint64_t row, uint64_t n_rows)
 {
     const DavitModule *module = item->source->module;
-    const uint64_t n_groups = davit_pack_groups(item->slot);
-    const davit_quant_out out = decode_buffers(lane, item->slot, n_rows);
+    const uint64_t n_groups = davit_pack_groups(item->slot, item->source);
+    const davit_quant_out out = decode_buffers(lane, item, n_rows);
     /* permuted rows lie apart: one at a time */
     const uint64_t step = item->slot->perm_heads ? 1 : n_rows;
     davit_quant_out to = out;
@@ -109,11 +110,11 @@ static int32_t pack_block(DavitLane *lane, const DavitItem *item, const DavitSta
                           uint8_t *dst)
 {
     const DavitSlot *slot = item->slot;
-    davit_weight weight = {.layout = slot->stored_layout,
+    davit_weight weight = {.layout = item->source->module->desc.layout,
                            .n_experts = slot->n_experts,
                            .n_rows = slot->n_rows,
                            .n_cols = slot->n_cols};
-    davit_pack_params(slot->pack, slot, weight.params);
+    davit_pack_params(slot->pack, slot, item->source, weight.params);
     if (davit_pack_from_stored(slot->pack, slot)) {
         davit_segment seg;
         stored_segment(lane, item, stage, expert, row, n_rows, &seg);
@@ -131,7 +132,7 @@ int32_t davit_make_packed(DavitLane *lane, const DavitItem *item, const DavitSta
 {
     const DavitSlot *slot = item->slot;
     const uint64_t block = slot->pack->row_block;
-    const uint64_t bytes = davit_pack_block_bytes(slot);
+    const uint64_t bytes = davit_pack_block_bytes(slot, item->source);
     const uint64_t off = segment + davit_made_row_off(slot, item->source, 0, row);
     const uint64_t n = davit_made_row_off(slot, item->source, 0, n_rows);
     uint8_t *to = davit_lane_target(lane, off, n);

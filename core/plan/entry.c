@@ -166,7 +166,7 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
         return;
     out->layout = c->layout_of[at]->layout;
     if (c->layout_of[at]->access == DAVIT_ACCESS_PACK)
-        davit_pack_params(c->layout_of[at]->pack, slot, out->params);
+        davit_pack_params(c->layout_of[at]->pack, slot, &slot->sources[0], out->params);
     else if (c->layout_of[at]->access != DAVIT_ACCESS_DECODE)
         memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
 }
@@ -280,6 +280,34 @@ static const char *layout_fault(const DavitChooser *c, const DavitInstr *instr,
     return NULL;
 }
 
+/* Asks for the call as it is, and for each other description of a weight that is packed from codes
+ * which differ. */
+static int32_t check_all(DavitChooser *c, const DavitInstr *instr, const DavitEntryRef *ref,
+                         CallData *data, const davit_sink *sink)
+{
+    int32_t status = ref->entry->check(ref->tool->self, &data->call, sink);
+
+    for (uint32_t w = 0; w < instr->n_weights && !status; w++) {
+        const int32_t at = instr->weight[w] < 0 ? -1 : davit_instr_slot(c, instr, w);
+        const DavitSlot *slot = at < 0 ? NULL : &c->draft->plan->slots[at];
+        const DavitLayoutOption *option = at < 0 ? NULL : c->layout_of[at];
+        size_t s;
+
+        if (!option || option->access != DAVIT_ACCESS_PACK || slot->n_sources < 2)
+            continue;
+        for (s = davit_slot_other_layout(slot); s && s < slot->n_sources && !status; s++) {
+            if (memcmp(&slot->sources[s].module->desc.codes,
+                       &slot->sources[s - 1].module->desc.codes,
+                       sizeof(davit_quant_codes)) == 0)
+                continue;
+            davit_pack_params(option->pack, slot, &slot->sources[s], data->weights[w].params);
+            status = ref->entry->check(ref->tool->self, &data->call, sink);
+        }
+        davit_pack_params(option->pack, slot, &slot->sources[0], data->weights[w].params);
+    }
+    return status;
+}
+
 static const char *check_fault(DavitChooser *c, const DavitInstr *instr,
                                const DavitEntryRef *ref, DavitReport *report)
 {
@@ -292,8 +320,7 @@ static const char *check_fault(DavitChooser *c, const DavitInstr *instr,
         return NULL;
     fill_call(c, instr, ref, &data);
     davit_sink_init(&sink, c->scratch, ref->tool->component->id, "plan");
-    if (davit_sink_done(&sink,
-                        ref->entry->check(ref->tool->self, &data.call, &sink.abi))) {
+    if (davit_sink_done(&sink, check_all(c, instr, ref, &data, &sink.abi))) {
         error = davit_report_first_error(c->scratch, 0);
         why = text_or(report, "%s%s%s", error->message, error->found ? ": found " : "",
                       error->found ? error->found : "");

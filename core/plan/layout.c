@@ -88,9 +88,10 @@ static bool blocks_aligned(const davit_pack *pack, const DavitSlot *slot)
     return slot->perm_heads == 0;
 }
 
-void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t params[8])
+void davit_pack_params(const davit_pack *pack, const DavitSlot *slot,
+                       const DavitSlotSource *source, uint64_t params[8])
 {
-    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    const davit_quant_desc *d = &source->module->desc;
     davit_quant_codes codes = d->codes;
 
     if (davit_pack_from_stored(pack, slot) || !(pack->forms & d->forms & DAVIT_FORM_CODES)) {
@@ -103,17 +104,17 @@ void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t p
     memcpy(params, &codes, sizeof codes);
 }
 
-uint64_t davit_pack_block_bytes(const DavitSlot *slot)
+uint64_t davit_pack_block_bytes(const DavitSlot *slot, const DavitSlotSource *source)
 {
     uint64_t params[8];
 
-    davit_pack_params(slot->pack, slot, params);
+    davit_pack_params(slot->pack, slot, source, params);
     return slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
 }
 
-uint64_t davit_pack_groups(const DavitSlot *slot)
+uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    const davit_quant_desc *d = &source->module->desc;
 
     if (davit_pack_from_stored(slot->pack, slot) ||
         !(slot->pack->forms & d->forms & DAVIT_FORM_CODES))
@@ -133,6 +134,22 @@ uint64_t davit_pack_map_bytes(const DavitSlot *slot)
     return d->n_cols * sizeof(uint32_t);
 }
 
+/* Can @pack be written from CODES that differ from source to source? */
+static bool packs_mixed(const davit_pack *pack, const DavitSlot *slot)
+{
+    if (pack->struct_size < DAVIT_END(davit_pack, flags) || !(pack->flags & DAVIT_PACK_MIXED) ||
+        !(pack->forms & DAVIT_FORM_CODES))
+        return false;
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        const davit_quant_desc *d = &slot->sources[s].module->desc;
+
+        if (!(d->forms & DAVIT_FORM_CODES) || d->codes.bits == 0 ||
+            (d->codes.flags & DAVIT_CODES_MAP) || davit_words_have(pack->from, d->layout))
+            return false;
+    }
+    return true;
+}
+
 /* Can @pack be written from decoded tiles of the slot? */
 static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
 {
@@ -150,7 +167,8 @@ static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
 static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_pack *pack,
                      bool addressable, GArray *options)
 {
-    const bool stored = davit_pack_from_stored(pack, slot);
+    const bool mixed = davit_slot_other_layout(slot) > 0;
+    const bool stored = !mixed && davit_pack_from_stored(pack, slot);
     uint64_t params[8];
     DavitLayoutOption option = {.access = DAVIT_ACCESS_PACK,
                                 .layout = davit_intern(pack->layout),
@@ -160,11 +178,15 @@ static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_p
 
     if (pack->lossy || pack->row_block == 0)
         return;
-    if (stored ? !addressable : !packs_decoded(pack, slot))
+    if (stored ? !addressable : mixed ? !packs_mixed(pack, slot) : !packs_decoded(pack, slot))
         return;
-    davit_pack_params(pack, slot, params);
-    if (pack->block_bytes(tool->self, slot->n_cols, params) == 0)
-        return;
+    for (size_t s = 0; s < (mixed ? slot->n_sources : 1); s++) {
+        davit_pack_params(pack, slot, &slot->sources[s], params);
+        if (pack->block_bytes(tool->self, slot->n_cols, params) == 0)
+            return;
+    }
+    if (mixed)
+        option.reason = "packed: its parts are stored in different layouts";
     g_array_append_val(options, option);
 }
 
@@ -238,7 +260,9 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     if (davit_slot_other_layout(slot)) {
-        *out_why = "its parts are stored in different layouts";
+        add_packs(draft, slot, false, options);
+        if (options->len == 0)
+            *out_why = "its parts are stored in different layouts";
         return options;
     }
     stored = slot->sources[0].module->desc.layout;
@@ -286,7 +310,7 @@ static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
     if (slot->access == DAVIT_ACCESS_PACK) {
         const uint64_t block = slot->pack->row_block;
 
-        n = (src->n_rows + block - 1) / block * davit_pack_block_bytes(slot);
+        n = (src->n_rows + block - 1) / block * davit_pack_block_bytes(slot, src);
         return src->n_experts *
                (align_up(n, align) + align_up(davit_pack_map_bytes(slot), align));
     }

@@ -30,13 +30,14 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
 
 /* Does @pack read the slot's stored layout itself, or decoded tiles? */
 bool davit_pack_from_stored(const davit_pack *pack, const DavitSlot *slot);
-/* Weight params of @slot packed by @pack: the scheme's, or what describes its CODES. */
-void davit_pack_params(const davit_pack *pack, const DavitSlot *slot, uint64_t params[8]);
-/* Bytes of one row block of a packed slot. */
-uint64_t davit_pack_block_bytes(const DavitSlot *slot);
-/* Scale groups of a row when @slot is packed from codes; 0 = it is packed from float32 or as
+/* Weight params of @source of @slot packed by @pack: the scheme's, or what describes its CODES. */
+void davit_pack_params(const davit_pack *pack, const DavitSlot *slot,
+                       const DavitSlotSource *source, uint64_t params[8]);
+/* Bytes of one row block of a source of a packed slot. */
+uint64_t davit_pack_block_bytes(const DavitSlot *slot, const DavitSlotSource *source);
+/* Scale groups of a row when @source is packed from codes; 0 = it is packed from float32 or as
  * stored. */
-uint64_t davit_pack_groups(const DavitSlot *slot);
+uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source);
 /* Bytes of the column map (uint32_t, part 1 of the segment) of a packed slot; 0 = none. */
 uint64_t davit_pack_map_bytes(const DavitSlot *slot);
 

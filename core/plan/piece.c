@@ -138,7 +138,7 @@ static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *sour
     if (slot->access == DAVIT_ACCESS_DECODE)
         return slot->n_cols * davit_decoded_value_bytes(slot);
     if (slot->access == DAVIT_ACCESS_PACK)
-        return davit_pack_block_bytes(slot) / slot->pack->row_block + 1;
+        return davit_pack_block_bytes(slot, source) / slot->pack->row_block + 1;
     for (uint32_t p = 0; p < d->n_parts; p++)
         n += d->parts[p].row_bytes;
     return n;
@@ -152,10 +152,10 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
 
     if (slot->value_ops & DAVIT_VALUE_TRANSPOSE)
         n = piece->chunk_rows * value_row;
-    else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot))
+    else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot, source))
         /* codes, scales, zeros, column map */
         n = slot->pack->row_block *
-                (slot->n_cols + 2 * davit_pack_groups(slot) * sizeof(float)) +
+                (slot->n_cols + 2 * davit_pack_groups(slot, source) * sizeof(float)) +
             slot->n_cols * sizeof(uint32_t);
     else if (slot->access == DAVIT_ACCESS_PACK &&
              !davit_pack_from_stored(slot->pack, slot))
@@ -167,7 +167,7 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
     if (slot->device != DAVIT_ON_HOST) { /* a copy that waits for its upload */
         n = align_up(n) + piece->chunk_rows * out_row_bytes(slot, source);
         if (slot->access == DAVIT_ACCESS_PACK)
-            n += davit_pack_block_bytes(slot) + davit_pack_map_bytes(slot);
+            n += davit_pack_block_bytes(slot, source) + davit_pack_map_bytes(slot);
     }
     return n ? n + SCRATCH_TAKES * LANE_ALIGN : 0;
 }
@@ -240,7 +240,10 @@ static uint64_t lane_need(const DavitPlan *plan, uint64_t target, int32_t *out_s
             /* most sources in a row are alike: experts of one slot */
             if (s > 0 && slot->sources[s].n_rows == slot->sources[s - 1].n_rows &&
                 slot->sources[s].module->desc.layout ==
-                    slot->sources[s - 1].module->desc.layout)
+                    slot->sources[s - 1].module->desc.layout &&
+                memcmp(&slot->sources[s].module->desc.codes,
+                       &slot->sources[s - 1].module->desc.codes,
+                       sizeof(davit_quant_codes)) == 0)
                 continue;
             davit_piece_of(plan, slot, &slot->sources[s], target, &piece);
             n = align_up(piece.stage_bytes) + align_up(piece.scratch_bytes);

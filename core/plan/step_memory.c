@@ -44,7 +44,7 @@ static void fill_weight(const DavitPlan *plan, const DavitWeightRef *ref, davit_
                           .n_rows = slot->n_rows,
                           .n_cols = slot->n_cols};
     if (slot->n_sources > 0 && slot->access == DAVIT_ACCESS_PACK)
-        davit_pack_params(slot->pack, slot, out->params);
+        davit_pack_params(slot->pack, slot, &slot->sources[0], out->params);
     else if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
         memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
 }

@@ -62,6 +62,19 @@ int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
     return 1;
 }
 
+const cpu_codes *cpu_codes_at(const davit_weight *w, uint64_t expert, uint64_t row,
+                              const cpu_codes *all, cpu_codes *own)
+{
+    const davit_segment *s = cpu_segment_find(w, expert, row);
+    uint64_t params[8] = {0};
+
+    if (s->n_parts < 3)
+        return all;
+    memcpy(params, s->part[2], sizeof(davit_quant_codes));
+    cpu_codes_init(own, w->n_cols, params);
+    return own;
+}
+
 const uint8_t *cpu_codes_block(const cpu_codes *c, const davit_weight *w, uint64_t expert,
                                uint64_t row, uint64_t *out_lane, uint64_t *out_n)
 {

@@ -40,6 +40,11 @@ typedef struct cpu_codes {
 /* Returns: 0 if such codes cannot be packed (groups that are no multiple of 16). */
 int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8]);
 
+/* Codes of row @row of expert @expert, which were checked: those of the weight, in @all, or its
+ * segment's own, in @own. Returns the one that holds. */
+const cpu_codes *cpu_codes_at(const davit_weight *w, uint64_t expert, uint64_t row,
+                              const cpu_codes *all, cpu_codes *own);
+
 /* Block that holds row @row of expert @expert; *out_lane = the row in it, *out_n = rows from
  * it on that lie in the same block. (borrowed) the call */
 const uint8_t *cpu_codes_block(const cpu_codes *c, const davit_weight *w, uint64_t expert,

@@ -34,12 +34,14 @@ static int has_map(const davit_weight *w)
 /* Row @row in input order; @work: n_cols more. */
 static void row_of(const davit_weight *w, uint64_t expert, uint64_t row, float *out, float *work)
 {
-    const cpu_codes c = codes_of(w);
-    const uint32_t *map = cpu_codes_map(&c, w, expert);
+    const cpu_codes all = codes_of(w);
+    cpu_codes own;
+    const cpu_codes *c = cpu_codes_at(w, expert, row, &all, &own);
+    const uint32_t *map = cpu_codes_map(c, w, expert);
     uint64_t lane, n;
-    const uint8_t *block = cpu_codes_block(&c, w, expert, row, &lane, &n);
+    const uint8_t *block = cpu_codes_block(c, w, expert, row, &lane, &n);
 
-    cpu_codes_row(&c, block, lane, map ? work : out);
+    cpu_codes_row(c, block, lane, map ? work : out);
     for (uint64_t j = 0; map && j < w->n_cols; j++)
         out[map[j]] = work[j];
 }
@@ -178,9 +180,11 @@ static void multiply(const davit_call *call, uint64_t first, uint64_t count, blo
         uint64_t lane, n;
 
         for (uint64_t row = g * CPU_GROUP; row < end; row += n) {
-            const uint8_t *at = cpu_codes_block(&c, w, 0, row, &lane, &n);
+            cpu_codes own;
+            const cpu_codes *what = cpu_codes_at(w, 0, row, &c, &own);
+            const uint8_t *at = cpu_codes_block(what, w, 0, row, &lane, &n);
             n = cpu_min(n, end - row);
-            block(call, &c, at, dots, scratch);
+            block(call, what, at, dots, scratch);
             cpu_linear_finish(call, dots + lane, CPU_GROUP, 0, n_tokens, row, n);
         }
     }

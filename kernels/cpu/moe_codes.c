@@ -16,11 +16,13 @@ static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint
     uint64_t lane, some;
 
     for (uint64_t r = 0; r < n; r += some) { /* several blocks where segments are cut apart */
-        const uint8_t *block = cpu_codes_block(c, w, e, row + r, &lane, &some);
+        cpu_codes own;
+        const cpu_codes *at = cpu_codes_at(w, e, row + r, c, &own);
+        const uint8_t *block = cpu_codes_block(at, w, e, row + r, &lane, &some);
         float dots[CPU_GROUP];
 
         some = cpu_min(some, n - r);
-        cpu_codes_dot_avx2(dots, c, block, x, c->n_cols, 1, work);
+        cpu_codes_dot_avx2(dots, at, block, x, at->n_cols, 1, work);
         memcpy(out + r, dots + lane, some * sizeof *out);
     }
 }

@@ -135,10 +135,12 @@ static void rows_dot(const reader *r, uint64_t e, uint64_t row, uint64_t n, cons
         return;
     }
     for (uint64_t done = 0; done < n; done += some) {
-        const uint8_t *block = cpu_codes_block(&r->codes, r->w, e, row + done, &lane, &some);
+        cpu_codes own;
+        const cpu_codes *at = cpu_codes_at(r->w, e, row + done, &r->codes, &own);
+        const uint8_t *block = cpu_codes_block(at, r->w, e, row + done, &lane, &some);
 
         some = cpu_min(some, n - done);
-        r->dot(b->dots[2], &r->codes, block, x, stride, n_tokens);
+        r->dot(b->dots[2], at, block, x, stride, n_tokens);
         for (size_t t = 0; t < n_tokens; t++)
             memcpy(out + t * CPU_GROUP + done, b->dots[2] + t * CPU_GROUP + lane,
                    some * sizeof *out);

@@ -144,10 +144,11 @@ static void codes_pack(void *self, const davit_weight *weight, const davit_segme
 }
 
 const davit_pack cpu_pack_codes = {
-    .struct_size = DAVIT_END(davit_pack, pack),
+    .struct_size = DAVIT_END(davit_pack, flags),
     .layout = CPU_CODES_LAYOUT,
     .forms = DAVIT_FORM_CODES,
     .row_block = CPU_GROUP,
     .block_bytes = codes_bytes,
     .pack = codes_pack,
+    .flags = DAVIT_PACK_MIXED,
 };

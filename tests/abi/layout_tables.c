@@ -212,6 +212,7 @@ const LayoutRow layout_rows[] = {
     ROW("davit/kernels.h", davit_pack, row_block),
     ROW("davit/kernels.h", davit_pack, block_bytes),
     ROW("davit/kernels.h", davit_pack, pack),
+    ROW("davit/kernels.h", davit_pack, flags),
     ROW("davit/kernels.h", davit_device_info, struct_size),
     ROW("davit/kernels.h", davit_device_info, name),
     ROW("davit/kernels.h", davit_device_info, total_bytes),

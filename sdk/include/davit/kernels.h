@@ -61,12 +61,14 @@ typedef struct davit_value {
 
 /* Stored or packed bytes of a row range of one expert. No alignment is promised for stored
  * layouts; packed ones start at the device's alignment. Vectors (f32/1, n_cols 1) are one
- * segment without gaps, aligned for float. */
+ * segment without gaps, aligned for float. Packed from CODES: part[1] is the column map, where the
+ * codes have one; part[2] a davit_quant_codes of the segment's own, in host memory, where segments
+ * differ (DAVIT_PACK_MIXED). */
 typedef struct davit_segment {
     uint64_t expert; /* 0 for a matrix */
     uint64_t row;    /* first logical row */
     uint64_t n_rows;
-    uint64_t n_parts; /* of the layout, in the order of davit_quant_desc.parts; packed: 1 */
+    uint64_t n_parts; /* of the layout, in the order of davit_quant_desc.parts; packed: 1 to 3 */
     /* Start of that part's bytes for this row range; read only. (borrowed) the weights live
      * longer than the engine */
     const uint8_t *part[DAVIT_MAX_PARTS];
@@ -79,7 +81,8 @@ typedef struct davit_weight {
     uint64_t n_rows;    /* N */
     uint64_t n_cols;    /* K, 1 for a vector */
     uint64_t params[8]; /* of the scheme (davit_quant_desc); packed from CODES: the bytes of a
-                         * davit_quant_codes */
+                         * davit_quant_codes. Where segments differ: of the first; check is then
+                         * asked once for those of each */
     uint64_t n_segments; /* 0 in check */
     const davit_segment *segments; /* ascending (expert, row), covering all; NULL in check */
 } davit_weight;
@@ -185,9 +188,11 @@ typedef struct davit_kernel_entry {
                 uint32_t worker, void *queue);
 } davit_kernel_entry;
 
+#define DAVIT_PACK_MIXED 1u /* entries look at the codes of each segment */
+
 /* A packed layout that this component writes and its entries take. */
 typedef struct davit_pack {
-    uint64_t struct_size; /* DAVIT_END(davit_pack, pack) */
+    uint64_t struct_size; /* DAVIT_END(davit_pack, flags) */
     const char *layout;   /* name of the packed layout, "org.me.q4x16/1" */
     const char *from;     /* '|'-joined stored layouts it packs straight from; NULL = none */
     uint32_t forms;       /* DAVIT_FORM_ bits it packs from otherwise */
@@ -204,6 +209,7 @@ typedef struct davit_pack {
      * All (borrowed) the call. Cannot fail. Required. [any thread] */
     void (*pack)(void *self, const davit_weight *weight, const davit_segment *src,
                  const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst);
+    uint64_t flags; /* DAVIT_PACK_ */
 } davit_pack;
 
 /* ---- device ---- */
