@@ -44,8 +44,6 @@ int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
     c.group = c.what.group == 0 || c.what.group > n_cols ? n_cols : c.what.group;
     if (c.what.bits < 1 || c.what.bits > 8 || n_cols == 0)
         return 0;
-    if (c.group % 16 && c.group != n_cols)
-        return 0;
     c.n_groups = cpu_ceil_div(n_cols, c.group);
     c.n_shared = c.what.scale_rows && c.what.scale_rows % CPU_GROUP == 0 ? 1 : CPU_GROUP;
     c.scale_bytes = scale_width(c.what.scale_type) * c.n_shared;
@@ -260,7 +258,7 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
                              &(davit_refusal){
                                  .code = DAVIT_R_OP_MISSING,
                                  .subject = call->op,
-                                 .expected = "groups of a multiple of 16 columns",
+                                 .expected = "codes of 1 to 8 bits",
                                  .message = "these codes are not packed by this component",
                              });
         weight[i] = *w; /* the reference knows no packed name; sizes are what it checks */
@@ -268,6 +266,34 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
         plain.weight[i] = &weight[i];
     }
     return cpu_check(self, &plain, sink);
+}
+
+int cpu_codes_fit_avx2(const cpu_codes *c)
+{
+    return c->group % 16 == 0 || c->group == c->n_cols;
+}
+
+int32_t cpu_codes_check_avx2(void *self, const davit_call *call, const davit_sink *sink)
+{
+    const int32_t status = cpu_codes_check(self, call, sink);
+    cpu_codes c;
+
+    for (uint32_t i = 0; i < call->n_weights && !status; i++) {
+        const davit_weight *w = call->weight[i];
+
+        if (!w || !w->layout || strcmp(w->layout, CPU_CODES_LAYOUT) != 0)
+            continue;
+        cpu_codes_init(&c, w->n_cols, w->params);
+        if (!cpu_codes_fit_avx2(&c))
+            return davit_say(sink, DAVIT_E_UNSUPPORTED,
+                             &(davit_refusal){
+                                 .code = DAVIT_R_OP_MISSING,
+                                 .subject = call->op,
+                                 .expected = "groups of a multiple of 16 columns",
+                                 .message = "these groups are computed by the scalar entry only",
+                             });
+    }
+    return status;
 }
 
 int cpu_codes_fit_int8(const cpu_codes *c)

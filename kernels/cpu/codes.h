@@ -37,7 +37,7 @@ typedef struct cpu_codes {
     size_t block_bytes;
 } cpu_codes;
 
-/* Returns: 0 if such codes cannot be packed (groups that are no multiple of 16). */
+/* Returns: 0 if such codes cannot be packed (no width, or too large). */
 int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8]);
 
 /* Codes of row @row of expert @expert, which were checked: those of the weight, in @all, or its
@@ -66,12 +66,17 @@ static inline uint64_t cpu_codes_byte(const cpu_codes *c, uint64_t j)
 /* Canonical values of one row, in code order: the scalar definition. out[n_cols] */
 void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, float *out);
 
+/* Do the AVX2 functions take these groups: multiples of 16 columns, or the whole row? The scalar
+ * entries take any. */
+int cpu_codes_fit_avx2(const cpu_codes *c);
 /* Can these codes be multiplied with 8-bit activations? */
 int cpu_codes_fit_int8(const cpu_codes *c);
-/* check of entries on packed codes: ops.h, with the layout's own limits. */
 /* The record of an entry with 8-bit activations that these codes do not fit. */
 int32_t cpu_refuse_int8(const davit_call *call, const davit_sink *sink);
+/* check of entries on packed codes: ops.h, with the layout's own limits. */
 int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *sink);
+/* The same for entries that need cpu_codes_fit_avx2. */
+int32_t cpu_codes_check_avx2(void *self, const davit_call *call, const davit_sink *sink);
 
 /* One block times tokens: out[t * 8 + r]. @x in code order, tokens @x_stride apart.
  * @scratch: cpu_codes_scratch bytes, aligned to 64. (codes_avx2.c) */

@@ -36,6 +36,7 @@ static const davit_kernel_entry *const entries[] = {
     &cpu_kv_append_avx2_entry,
     &cpu_moe_ffn_avx2_entry,
     &cpu_moe_ffn_codes,
+    &cpu_moe_ffn_codes_scalar,
     &cpu_moe_ffn_int8,
     &cpu_moe_ffn_vnni,
     &cpu_moe_ffn_vnni512,

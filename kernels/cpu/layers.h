@@ -36,7 +36,7 @@ extern const davit_kernel_entry cpu_rope_avx2_entry;
 extern const davit_kernel_entry cpu_attn_avx2_entry;
 extern const davit_kernel_entry cpu_kv_append_avx2_entry;
 extern const davit_kernel_entry cpu_moe_ffn_avx2_entry;
-extern const davit_kernel_entry cpu_moe_ffn_codes;
+extern const davit_kernel_entry cpu_moe_ffn_codes, cpu_moe_ffn_codes_scalar;
 extern const davit_kernel_entry cpu_moe_ffn_int8, cpu_moe_ffn_vnni, cpu_moe_ffn_vnni512;
 
 /* Errors: DAVIT_E_UNSUPPORTED with a record if @kind is what the layers lack. */

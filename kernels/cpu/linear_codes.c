@@ -303,7 +303,7 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
 ENTRY(cpu_linear_codes_scalar, DAVIT_OP_LINEAR, "linear codes scalar", 0, LINEAR_END, 100, 0,
       cpu_codes_check, scalar_size, scalar_run);
 ENTRY(cpu_linear_codes_avx2, DAVIT_OP_LINEAR, "linear codes f32 avx2", CPU_AVX2, LINEAR_END, 400,
-      0, cpu_codes_check, f32_size, f32_run);
+      0, cpu_codes_check_avx2, f32_size, f32_run);
 ENTRY(cpu_linear_codes_int8, DAVIT_OP_LINEAR, "linear codes int8 avx2", CPU_AVX2, LINEAR_END,
       500, DAVIT_ENTRY_INT8, int8_check, int8_size, int8_run);
 ENTRY(cpu_linear_codes_vnni, DAVIT_OP_LINEAR, "linear codes int8 avxvnni", CPU_AVX_VNNI,

@@ -1,13 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0
- * moe_ffn/1 on packed codes (codes.h), float32 activations, AVX2: eight rows of an expert and
- * one token at a time. Baseline code; phases are in moe.h. */
+ * moe_ffn/1 on packed codes (codes.h), float32 activations: scalar, a row of an expert at a time,
+ * expanded once for all tokens that chose it; AVX2, eight rows and one token at a time. Baseline code;
+ * phases are in moe.h. */
 #include <string.h>
 
 #include <davit/help/records.h>
+#include <davit/help/ref.h>
 
 #include "codes.h"
 #include "layers.h"
+#include "linear.h"
 #include "moe.h"
+
+static cpu_codes codes_of(const davit_weight *w)
+{
+    cpu_codes c;
+
+    cpu_codes_init(&c, w->n_cols, w->params); /* was checked */
+    return c;
+}
+
+/* ---- scalar ---- */
+
+/* Row @row of expert @e as canonical values. */
+static void expand(const davit_weight *w, uint64_t e, uint64_t row, float *out)
+{
+    const cpu_codes all = codes_of(w);
+    cpu_codes own;
+    const cpu_codes *c = cpu_codes_at(w, e, row, &all, &own);
+    uint64_t lane, n;
+    const uint8_t *block = cpu_codes_block(c, w, e, row, &lane, &n);
+
+    cpu_codes_row(c, block, lane, out);
+}
+
+static void hidden_rows_scalar(const davit_call *call, uint64_t e, uint64_t r, uint64_t end,
+                               float *row)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const uint64_t K = call->weight[0]->n_cols, I = call->weight[2]->n_cols;
+    const uint64_t by = cpu_moe_step(call), n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
+
+    for (; r < end; r++) {
+        expand(call->weight[0], e, by * r, row);
+        expand(call->weight[1], e, by * r + (by - 1), row + K);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            float g, u;
+
+            if (ids[i] != id)
+                continue;
+            g = cpu_dot_f32(cpu_in(call, 0, i / a->top_k), row, K);
+            u = cpu_dot_f32(cpu_in(call, 0, i / a->top_k), row + K, K);
+            cpu_moe_add_gate_up(call, e, r, 1, &g, &u);
+            ((float *)call->scratch)[i * I + r] =
+                davit_ref_glu(a->kind, a->limit, a->alpha, g, u);
+        }
+    }
+}
+
+static void down_rows_scalar(const davit_call *call, uint64_t e, uint64_t n, uint64_t end,
+                             float *row)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    const davit_weight *down = call->weight[2];
+    const uint64_t I = down->n_cols, n_pairs = call->in[1].n_rows * a->top_k;
+    const int32_t *ids = call->in[1].data, id = cpu_moe_id(a, e);
+    const float *hidden = call->scratch;
+
+    for (; n < end; n++) {
+        expand(down, e, n, row);
+        for (uint64_t i = 0; i < n_pairs; i++) {
+            float *to = (float *)call->scratch + n_pairs * I + i * down->n_rows + n;
+
+            if (ids[i] != id)
+                continue;
+            *to = cpu_dot_f32(hidden + i * I, row, I);
+            cpu_moe_add_down(call, e, n, 1, to);
+        }
+    }
+}
+
+static void moe_run_scalar(const davit_call *call, uint32_t phase, uint64_t first,
+                           uint64_t count, uint32_t worker, void *queue)
+{
+    (void)queue;
+    cpu_moe_run(call, phase, first, count, cpu_worker(call, worker), hidden_rows_scalar,
+                down_rows_scalar);
+}
+
+/* ---- AVX2 ---- */
 
 /* Rows [row, row + n), n <= 8, of expert @e times @x into @out. */
 static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint64_t row,
@@ -25,14 +107,6 @@ static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint
         cpu_codes_dot_avx2(dots, at, block, x, at->n_cols, 1, work);
         memcpy(out + r, dots + lane, some * sizeof *out);
     }
-}
-
-static cpu_codes codes_of(const davit_weight *w)
-{
-    cpu_codes c;
-
-    cpu_codes_init(&c, w->n_cols, w->params); /* was checked */
-    return c;
 }
 
 /* Rows of gate and up that alternate: rows [2r, 2r + 2n) of expert @e, n <= 8, taken apart. */
@@ -115,12 +189,9 @@ static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint
     out->worker_bytes = out->worker_bytes > least ? out->worker_bytes : least;
 }
 
-static int32_t moe_check(void *self, const davit_call *call, const davit_sink *sink)
+static int32_t check_no_map(const davit_call *call, const davit_sink *sink)
 {
-    const davit_moe_ffn_attr *a = call->attr;
-    const int32_t status = cpu_codes_check(self, call, sink);
-
-    for (uint32_t i = 0; !status && i < 3; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         if (!(codes_of(call->weight[i]).what.flags & DAVIT_CODES_MAP))
             continue;
         return davit_say(sink, DAVIT_E_UNSUPPORTED,
@@ -131,8 +202,37 @@ static int32_t moe_check(void *self, const davit_call *call, const davit_sink *s
                              .message = "experts whose columns are reordered are not computed",
                          });
     }
+    return DAVIT_OK;
+}
+
+static int32_t moe_check_scalar(void *self, const davit_call *call, const davit_sink *sink)
+{
+    const int32_t status = cpu_codes_check(self, call, sink);
+
+    return status ? status : check_no_map(call, sink);
+}
+
+static int32_t moe_check(void *self, const davit_call *call, const davit_sink *sink)
+{
+    const davit_moe_ffn_attr *a = call->attr;
+    int32_t status = cpu_codes_check_avx2(self, call, sink);
+
+    if (!status)
+        status = check_no_map(call, sink);
     return status ? status : cpu_check_gate(call, a->kind, sink);
 }
+
+const davit_kernel_entry cpu_moe_ffn_codes_scalar = {
+    .struct_size = DAVIT_END(davit_kernel_entry, run),
+    .op = DAVIT_OP_MOE_FFN,
+    .name = "moe_ffn codes scalar",
+    .layouts = CPU_CODES_LAYOUT,
+    .attr_size = DAVIT_END(davit_moe_ffn_attr, biases),
+    .score = 100,
+    .check = moe_check_scalar,
+    .size = cpu_moe_size,
+    .run = moe_run_scalar,
+};
 
 const davit_kernel_entry cpu_moe_ffn_codes = {
     .struct_size = DAVIT_END(davit_kernel_entry, run),

@@ -13,11 +13,11 @@ const davit_pack *codes_case_pack(const davit_kernels_iface *iface)
     g_assert_not_reached();
 }
 
-davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, bool integer)
+davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, uint64_t unit)
 {
+    const bool integer = unit == 32;
     static const uint32_t width[] = {0, 4, 8, 8, 4, 4, 4};
     static const uint32_t wide[] = {2, 3, 4, 8};
-    const uint64_t unit = integer ? 32 : 16;
     davit_quant_codes c = {.zero = 0.5f * (float)rig_between(rig, 0, 16)};
 
     c.kind = integer ? DAVIT_CODE_UINT : (uint32_t)rig_between(rig, 0, DAVIT_CODE_IQ4);

@@ -6,9 +6,9 @@
 
 #include "kernels/rig.h"
 
-/* Codes of any kind; @n_cols bounds the group. @integer: UINT in groups of a multiple of 32,
- * what entries with 8-bit activations take. Never with a map. */
-davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, bool integer);
+/* Codes of any kind in groups of a multiple of @unit columns; @n_cols bounds the group. Of 32: UINT
+ * only, what entries with 8-bit activations take. Never with a map. */
+davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, uint64_t unit);
 
 /* Weight @slot [E, N, K] of codes @what, packed by @pack in segments of random length.
  * Returns: (borrowed, rig) canonical values [E, N, K] in input order. */
