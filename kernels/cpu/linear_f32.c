@@ -20,7 +20,7 @@
 
 static uint64_t expanded_bytes(const davit_weight *w)
 {
-    return cpu_layout_find(w->layout)
+    return cpu_blocks_find(w->layout)
                ? cpu_round_up(CPU_DENSE_ROWS * w->n_cols * sizeof(float), 64)
                : 0;
 }
@@ -55,7 +55,7 @@ static cpu_dense_fn *dense_of(const dense *layer, const char *layout)
 
 /* Four rows from @row0 on, expanded if they are blocks. Rows past the end repeat the
  * last. */
-static void find_rows(const davit_weight *w, const cpu_layout *blocks, uint64_t row0,
+static void find_rows(const davit_weight *w, const cpu_blocks *blocks, uint64_t row0,
                       float *expanded, const uint8_t *out_row[CPU_DENSE_ROWS])
 {
     const davit_ref_layout *stored = davit_ref_layout_find(w->layout);
@@ -77,7 +77,7 @@ static void run_with(const dense *layer, const davit_call *call, uint64_t first,
                      uint32_t worker)
 {
     const davit_weight *w = call->weight[0];
-    const cpu_layout *blocks = cpu_layout_find(w->layout);
+    const cpu_blocks *blocks = cpu_blocks_find(w->layout);
     cpu_dense_fn *dot = blocks ? layer->f32 : dense_of(layer, w->layout);
     const uint64_t n_tokens = call->in[0].n_rows;
     const uint64_t fit = X_CACHE_BYTES / (w->n_cols * sizeof(float));
@@ -115,7 +115,7 @@ RUN(run_avx2, avx2)
 RUN(run_avx512, avx512)
 
 #define DENSE "f32/1|f16/1|bf16/1"
-#define BLOCKS "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1"
+#define BLOCKS                                                                                "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1|" DAVIT_REF_IQ
 
 #define ENTRY(sym, text, layouts_, cpu_, score_, run_)                                    \
     const davit_kernel_entry sym = {                                                      \

@@ -26,6 +26,7 @@ set(linear_avx2
   codes_float_avx2.c
   linear_dense_avx2.c
   linear_dequant_avx2.c
+  linear_dequant_iq_avx2.c
   linear_dequant_k_avx2.c
   pack_x8_avx2.c
   quantize_x_avx2.c

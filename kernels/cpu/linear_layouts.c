@@ -43,6 +43,24 @@ const cpu_layout *cpu_layout_find(const char *name)
     return NULL;
 }
 
+#define BLOCKS(id, elems) {#id "/1", elems, cpu_dequant_##id}
+
+const cpu_blocks *cpu_blocks_find(const char *stored)
+{
+    static const cpu_blocks blocks[] = {
+        BLOCKS(q4_0, 32),     BLOCKS(q4_1, 32),     BLOCKS(q5_0, 32),    BLOCKS(q5_1, 32),
+        BLOCKS(q8_0, 32),     BLOCKS(q2_k, 256),    BLOCKS(q3_k, 256),   BLOCKS(q4_k, 256),
+        BLOCKS(q5_k, 256),    BLOCKS(q6_k, 256),    BLOCKS(iq1_s, 256),  BLOCKS(iq1_m, 256),
+        BLOCKS(iq2_xxs, 256), BLOCKS(iq2_xs, 256),  BLOCKS(iq2_s, 256),  BLOCKS(iq3_xxs, 256),
+        BLOCKS(iq3_s, 256),   BLOCKS(iq4_xs, 256),  BLOCKS(tq1_0, 256),  BLOCKS(q1_0, 128),
+    };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        if (strcmp(blocks[i].stored, stored) == 0)
+            return &blocks[i];
+    return NULL;
+}
+
 const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t expert,
                                       uint64_t row)
 {

@@ -33,5 +33,9 @@ cpu_interleave_fn cpu_pack_q2_k, cpu_pack_q3_k, cpu_pack_q4_k, cpu_pack_q5_k,
 cpu_dequant_fn cpu_dequant_q4_0, cpu_dequant_q4_1, cpu_dequant_q5_0, cpu_dequant_q5_1;
 cpu_dequant_fn cpu_dequant_q8_0, cpu_dequant_q2_k, cpu_dequant_q3_k, cpu_dequant_q4_k;
 cpu_dequant_fn cpu_dequant_q5_k, cpu_dequant_q6_k;
+/* linear_dequant_iq_avx2.c: blocks that no group kernel takes */
+cpu_dequant_fn cpu_dequant_iq1_s, cpu_dequant_iq1_m, cpu_dequant_iq2_xxs, cpu_dequant_iq2_xs;
+cpu_dequant_fn cpu_dequant_iq2_s, cpu_dequant_iq3_xxs, cpu_dequant_iq3_s, cpu_dequant_iq4_xs;
+cpu_dequant_fn cpu_dequant_tq1_0, cpu_dequant_q1_0;
 
 #endif

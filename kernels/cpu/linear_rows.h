@@ -62,6 +62,16 @@ typedef struct cpu_layout {
  * and cpu_rows_dot need the bits CPU_AVX2 of cpu.h: the caller's entry states them. */
 const cpu_layout *cpu_layout_find(const char *name);
 
+/* Stored blocks that can be expanded to float32, those of the table above and more. Baseline struct;
+ * the function needs CPU_AVX2. */
+typedef struct cpu_blocks {
+    const char *stored;
+    uint32_t block_elems;
+    cpu_dequant_fn *dequant;
+} cpu_blocks;
+
+const cpu_blocks *cpu_blocks_find(const char *stored); /* NULL = plain numbers */
+
 /* Segment that holds a row: the last whose start is not behind it. */
 const davit_segment *cpu_segment_find(const davit_weight *weight, uint64_t expert,
                                       uint64_t row);

@@ -15,13 +15,13 @@
 typedef struct reader {
     const davit_weight *w;
     const davit_ref_layout *stored;
-    const cpu_layout *blocks; /* NULL = plain numbers, used as they lie */
+    const cpu_blocks *blocks; /* NULL = plain numbers, used as they lie */
     cpu_dense_fn *dot;
 } reader;
 
 static reader reader_of(const davit_weight *w)
 {
-    reader r = {w, davit_ref_layout_find(w->layout), cpu_layout_find(w->layout), cpu_dense_f32};
+    reader r = {w, davit_ref_layout_find(w->layout), cpu_blocks_find(w->layout), cpu_dense_f32};
 
     if (!r.blocks && strcmp(w->layout, "f16/1") == 0)
         r.dot = cpu_dense_f16;

@@ -224,6 +224,8 @@ static void random_blocks(Rig *rig, const davit_ref_layout *layout, uint8_t *dst
             const uint16_t half = davit_ref_f32_to_f16(0.01f * rig_normal(rig));
             memcpy(dst + layout->half_at[i], &half, sizeof half);
         }
+        if (strcmp(layout->name, "iq1_m/1") == 0) /* its scale: 2^-7 and more, finite */
+            dst[55] = 0x20 | (dst[55] & 0x0f), dst[53] &= 0x0f;
     }
 }
 

@@ -226,7 +226,7 @@ static void test_ffn(void)
     for (int round = 0; round < ROUNDS; round++) {
         davit_moe_ffn_attr attr = {.struct_size = DAVIT_END(davit_moe_ffn_attr, biases)};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_MOE_FFN, &attr);
-        const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 12));
+        const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 22));
         const uint64_t unit = layout->block_elems == 1 ? 7 : layout->block_elems;
         const uint64_t T = rig_between(rig, 1, 30), K = unit * rig_between(rig, 1, 2);
         const uint64_t I = unit * rig_between(rig, 1, 2), N = rig_between(rig, 16, 40);

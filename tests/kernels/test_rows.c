@@ -213,7 +213,7 @@ static void fill_rope(Rig *rig, void *attr)
 static void fill_embed(Rig *rig, void *attr)
 {
     davit_embed_attr *a = attr;
-    const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 12));
+    const davit_ref_layout *layout = davit_ref_layout_get(rig_between(rig, 0, 22));
     const uint64_t rows = rig_between(rig, 1, 7);
     /* one column would make it a vector, whose layout nobody asks for */
     const uint64_t K = layout->block_elems * rig_between(rig, 1, 3) + (layout->block_elems == 1);

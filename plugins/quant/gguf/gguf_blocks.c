@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GGUF's block layouts: a module that is one tensor of such a dtype. Bit rules: ggml-quants,
- * in the SDK's reference, gguf_more.c and gguf_iq.c. */
+ * in the SDK's reference and gguf_more.c. */
 #include <davit/help/quant.h>
 #include <davit/help/records.h>
 #include <davit/help/ref.h>

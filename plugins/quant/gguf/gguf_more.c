@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blocks of IQ4_NL, IQ4_XS, TQ1_0, TQ2_0, MXFP4, NVFP4, Q1_0 and Q2_0, as ggml-quants reads
- * them: codes of each element, one scale per group. Those of IQ1, IQ2, IQ3: gguf_iq.c. */
+ * Blocks of IQ4_NL, TQ2_0, MXFP4, NVFP4 and Q2_0, as ggml-quants reads them: codes of each element,
+ * one scale per group. They pack in the file's size; the others are in the SDK's reference. */
 #include "gguf_more.h"
 
 #include <math.h>
@@ -9,8 +9,6 @@
 
 #include <davit/help/bytes.h>
 #include <davit/help/ref.h>
-
-#include "gguf_iq.h"
 
 #define MOST_ELEMS 256
 
@@ -44,12 +42,6 @@ static void iq4_nl_codes(const uint8_t *b, uint8_t *out)
     halves(b + 2, 32, out);
 }
 
-static void iq4_xs_codes(const uint8_t *b, uint8_t *out)
-{
-    for (uint32_t k = 0; k < 8; k++)
-        halves(b + 8 + 16 * k, 32, out + 32 * k);
-}
-
 static void mxfp4_codes(const uint8_t *b, uint8_t *out)
 {
     halves(b + 1, 32, out);
@@ -67,35 +59,6 @@ static void tq2_0_codes(const uint8_t *b, uint8_t *out)
         out[i] = b[i / 128 * 32 + i % 32] >> 2 * (i / 32 % 4) & 3;
 }
 
-/* Trit @n of a byte: the byte is a fraction in base 3. */
-static uint8_t trit(uint8_t byte, int n)
-{
-    static const uint8_t pow3[] = {1, 3, 9, 27, 81};
-    const uint8_t q = (uint8_t)(byte * pow3[n]);
-
-    return (uint8_t)((uint16_t)(q * 3) >> 8);
-}
-
-/* Five trits of bytes 0..31, then of bytes 32..47, four of the last four bytes. */
-static void tq1_0_codes(const uint8_t *b, uint8_t *out)
-{
-    for (int n = 0; n < 5; n++)
-        for (int m = 0; m < 32; m++)
-            *out++ = trit(b[m], n);
-    for (int n = 0; n < 5; n++)
-        for (int m = 32; m < 48; m++)
-            *out++ = trit(b[m], n);
-    for (int n = 0; n < 4; n++)
-        for (int m = 48; m < 52; m++)
-            *out++ = trit(b[m], n);
-}
-
-static void q1_0_codes(const uint8_t *b, uint8_t *out)
-{
-    for (uint32_t i = 0; i < 128; i++)
-        out[i] = b[2 + i / 8] >> i % 8 & 1;
-}
-
 static void q2_0_codes(const uint8_t *b, uint8_t *out)
 {
     for (uint32_t i = 0; i < 64; i++)
@@ -108,20 +71,6 @@ static float first_half(const uint8_t *b, uint64_t group)
 {
     (void)group;
     return half_at(b);
-}
-
-static float twice_first_half(const uint8_t *b, uint64_t group)
-{
-    (void)group;
-    return 2.0f * half_at(b); /* bit b is (b - 1/2) * 2d: +-d without rounding */
-}
-
-static float iq4_xs_scale(const uint8_t *b, uint64_t k)
-{
-    const uint32_t high = (uint32_t)davit_bytes_u16le(b + 2) >> 2 * k & 3;
-    const uint32_t low = b[4 + k / 2] >> 4 * (k % 2) & 15;
-
-    return half_at(b) * (float)((int)(low | high << 4) - 32);
 }
 
 static float mxfp4_scale(const uint8_t *b, uint64_t group)
@@ -144,36 +93,13 @@ static float tq2_0_scale(const uint8_t *b, uint64_t group)
     return half_at(b + 64);
 }
 
-static float tq1_0_scale(const uint8_t *b, uint64_t group)
-{
-    (void)group;
-    return half_at(b + 52);
-}
-
 #define UINT DAVIT_CODE_UINT
 static const Type types[] = {
     {"iq4_nl/1", 32, 18, 32, iq4_nl_codes, first_half, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, 0},
-    {"iq4_xs/1", 256, 136, 32, iq4_xs_codes, iq4_xs_scale, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F32, 0},
-    {"tq1_0/1", 256, 54, 256, tq1_0_codes, tq1_0_scale, 2, UINT, DAVIT_SCALE_F16, 1},
     {"tq2_0/1", 256, 66, 256, tq2_0_codes, tq2_0_scale, 2, UINT, DAVIT_SCALE_F16, 1},
     {"gguf.mxfp4/1", 32, 17, 32, mxfp4_codes, mxfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, 0},
     {"gguf.nvfp4/1", 64, 36, 16, nvfp4_codes, nvfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, 0},
-    {"q1_0/1", 128, 18, 128, q1_0_codes, twice_first_half, 1, UINT, DAVIT_SCALE_F32, 0.5f},
     {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 2, UINT, DAVIT_SCALE_F16, 1},
-    {"iq1_s/1", 256, 50, 32, gguf_iq1_s_codes, gguf_iq1_s_scale, 5, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ1_ZERO},
-    {"iq1_m/1", 256, 56, 16, gguf_iq1_m_codes, gguf_iq1_m_scale, 5, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ1_ZERO},
-    {"iq2_xxs/1", 256, 66, 32, gguf_iq2_xxs_codes, gguf_iq2_xxs_scale, 7, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ2_ZERO},
-    {"iq2_xs/1", 256, 74, 16, gguf_iq2_xs_codes, gguf_iq2_xs_scale, 7, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ2_ZERO},
-    {"iq2_s/1", 256, 82, 16, gguf_iq2_s_codes, gguf_iq2_s_scale, 7, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ2_ZERO},
-    {"iq3_xxs/1", 256, 98, 32, gguf_iq3_xxs_codes, gguf_iq3_xxs_scale, 7, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ2_ZERO},
-    {"iq3_s/1", 256, 110, 32, gguf_iq3_s_codes, gguf_iq3_s_scale, 5, UINT, DAVIT_SCALE_F32,
-     GGUF_IQ3_S_ZERO},
 };
 
 static const Type *type_of(const char *name)

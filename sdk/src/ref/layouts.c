@@ -20,7 +20,8 @@ static void values_from(ref_codes_fn *read, const uint8_t *src, uint64_t n_block
     }
 }
 
-enum { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, N_LAYOUTS };
+enum { F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K,
+       IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, IQ4_XS, TQ1_0, Q1_0, N_LAYOUTS };
 static const davit_ref_layout layouts[N_LAYOUTS];
 
 #define DECODE_FROM_CODES(name, index)                                                    \
@@ -38,6 +39,16 @@ DECODE_FROM_CODES(q3_k, Q3_K)
 DECODE_FROM_CODES(q4_k, Q4_K)
 DECODE_FROM_CODES(q5_k, Q5_K)
 DECODE_FROM_CODES(q6_k, Q6_K)
+DECODE_FROM_CODES(iq1_s, IQ1_S)
+DECODE_FROM_CODES(iq1_m, IQ1_M)
+DECODE_FROM_CODES(iq2_xxs, IQ2_XXS)
+DECODE_FROM_CODES(iq2_xs, IQ2_XS)
+DECODE_FROM_CODES(iq2_s, IQ2_S)
+DECODE_FROM_CODES(iq3_xxs, IQ3_XXS)
+DECODE_FROM_CODES(iq3_s, IQ3_S)
+DECODE_FROM_CODES(iq4_xs, IQ4_XS)
+DECODE_FROM_CODES(tq1_0, TQ1_0)
+DECODE_FROM_CODES(q1_0, Q1_0)
 
 #define NONE UINT32_MAX
 #define PLAIN(id, bytes)                                                                  \
@@ -59,6 +70,16 @@ static const davit_ref_layout layouts[N_LAYOUTS] = {
     [Q4_K] = BLOCK(q4_k, 256, 144, 32, 1, 0, 2),
     [Q5_K] = BLOCK(q5_k, 256, 176, 32, 1, 0, 2),
     [Q6_K] = BLOCK(q6_k, 256, 210, 16, 0, 208, NONE),
+    [IQ1_S] = BLOCK(iq1_s, 256, 50, 32, 0, 0, NONE),
+    [IQ1_M] = BLOCK(iq1_m, 256, 56, 16, 0, NONE, NONE), /* in the upper nibbles of its scales */
+    [IQ2_XXS] = BLOCK(iq2_xxs, 256, 66, 32, 0, 0, NONE),
+    [IQ2_XS] = BLOCK(iq2_xs, 256, 74, 16, 0, 0, NONE),
+    [IQ2_S] = BLOCK(iq2_s, 256, 82, 16, 0, 0, NONE),
+    [IQ3_XXS] = BLOCK(iq3_xxs, 256, 98, 32, 0, 0, NONE),
+    [IQ3_S] = BLOCK(iq3_s, 256, 110, 32, 0, 0, NONE),
+    [IQ4_XS] = BLOCK(iq4_xs, 256, 136, 32, 0, 0, NONE),
+    [TQ1_0] = BLOCK(tq1_0, 256, 54, 256, 0, 52, NONE),
+    [Q1_0] = BLOCK(q1_0, 128, 18, 128, 0, 0, NONE),
 };
 
 const davit_ref_layout *davit_ref_layout_get(uint64_t index)

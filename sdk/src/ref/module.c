@@ -150,6 +150,16 @@ static int32_t bad_scale(const davit_quant_tile *tile, uint64_t row, uint64_t bl
                      });
 }
 
+/* Where a block's float16 does not lie in one place. */
+static int scales_finite(const davit_ref_layout *layout, const uint8_t *block)
+{
+    uint8_t codes[DAVIT_REF_MAX_BLOCK];
+    float scales[DAVIT_REF_MAX_BLOCK / 16], zeros[DAVIT_REF_MAX_BLOCK / 16];
+
+    layout->codes(block, 1, codes, scales, zeros);
+    return isfinite(scales[0]) != 0;
+}
+
 int32_t davit_ref_module_verify(const davit_quant_tile *tile, const davit_sink *sink)
 {
     const davit_ref_layout *layout = davit_ref_layout_find(tile->desc->layout);
@@ -157,11 +167,14 @@ int32_t davit_ref_module_verify(const davit_quant_tile *tile, const davit_sink *
 
     for (uint64_t r = 0; r < tile->n_rows; r++) {
         const uint8_t *block = tile_row(tile, layout, r);
-        for (uint64_t b = 0; b < n_blocks; b++, block += layout->block_bytes)
+        for (uint64_t b = 0; b < n_blocks; b++, block += layout->block_bytes) {
+            if (layout->codes && layout->half_at[0] == UINT32_MAX && !scales_finite(layout, block))
+                return bad_scale(tile, tile->row + r, tile->col / layout->block_elems + b, sink);
             for (int i = 0; i < 2 && layout->half_at[i] != UINT32_MAX; i++)
                 if ((ref_u16le(block + layout->half_at[i]) & 0x7c00) == 0x7c00)
                     return bad_scale(tile, tile->row + r,
                                      tile->col / layout->block_elems + b, sink);
+        }
     }
     return DAVIT_OK;
 }

@@ -42,6 +42,16 @@ ref_codes_fn ref_q3_k_codes;
 ref_codes_fn ref_q4_k_codes;
 ref_codes_fn ref_q5_k_codes;
 ref_codes_fn ref_q6_k_codes;
+ref_codes_fn ref_iq1_s_codes;
+ref_codes_fn ref_iq1_m_codes;
+ref_codes_fn ref_iq2_xxs_codes;
+ref_codes_fn ref_iq2_xs_codes;
+ref_codes_fn ref_iq2_s_codes;
+ref_codes_fn ref_iq3_xxs_codes;
+ref_codes_fn ref_iq3_s_codes;
+ref_codes_fn ref_iq4_xs_codes;
+ref_codes_fn ref_tq1_0_codes;
+ref_codes_fn ref_q1_0_codes;
 
 /* One function per op: rows [first, first + count). Contracts: ops.h. */
 typedef void ref_op_fn(const davit_call *call, uint64_t first, uint64_t count, void *work);

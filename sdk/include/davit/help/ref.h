@@ -34,14 +34,17 @@ typedef struct davit_ref_layout {
                   float *zeros);
     uint32_t group;        /* elements that share a scale; 0 = no codes */
     uint32_t has_min;
-    uint32_t half_at[2];   /* byte offset of each float16 scale in a block; ~0 = none */
+    uint32_t half_at[2];   /* byte offset of each float16 scale in a block; ~0 = none, or in bits
+                            * that lie apart (iq1_m) */
 } davit_ref_layout;
 
-/* f32/1 f16/1 bf16/1 q4_0/1 q4_1/1 q5_0/1 q5_1/1 q8_0/1 q2_k/1 q3_k/1 q4_k/1 q5_k/1 q6_k/1,
- * '|'-joined: what the entries of a kernel that uses davit_ref_layout take. */
+/* f32/1 f16/1 bf16/1 q4_0/1 q4_1/1 q5_0/1 q5_1/1 q8_0/1 q2_k/1 q3_k/1 q4_k/1 q5_k/1 q6_k/1, then
+ * those of dequant_iq.c, '|'-joined: what the entries of a kernel that uses davit_ref_layout take. */
 #define DAVIT_REF_LAYOUTS                                                                 \
     "f32/1|f16/1|bf16/1|q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|"  \
-    "q6_k/1"
+    "q6_k/1|" DAVIT_REF_IQ
+#define DAVIT_REF_IQ                                                                      \
+    "iq1_s/1|iq1_m/1|iq2_xxs/1|iq2_xs/1|iq2_s/1|iq3_xxs/1|iq3_s/1|iq4_xs/1|tq1_0/1|q1_0/1"
 
 /* (static), or NULL if @name is none of the above. */
 const davit_ref_layout *davit_ref_layout_find(const char *name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write gguf_iq_tables.c: the codebooks of IQ1, IQ2 and IQ3.
+"""Write iq_tables.c: the codebooks of IQ1, IQ2 and IQ3.
 
 Their points were chosen by measurements on models (llama.cpp), so that no rule gives them again;
 they are data of the format. This script takes them from the gguf package (gguf/quants.py), which
@@ -7,7 +7,7 @@ is under the MIT licence, Copyright (c) 2023 Georgi Gerganov, and puts each poin
 bits: 2 bits for each of eight elements, or 4 for each of four.
 
     pip install gguf==0.19.0
-    python3 make_iq_tables.py > gguf_iq_tables.c
+    python3 make_iq_tables.py > iq_tables.c
 """
 import gguf.quants as q
 import numpy as np
@@ -30,10 +30,10 @@ def main():
  * Codebooks of GGUF's IQ1, IQ2 and IQ3, as make_iq_tables.py packs them. Data of the format,
  * from the gguf package 0.19.0: MIT licence, Copyright (c) 2023 Georgi Gerganov.
  * Made by make_iq_tables.py: do not edit. */
-#include "gguf_iq.h"''')
+#include <davit/help/iq.h>''')
     for name, kind in TABLES:
         w = words(kind)
-        print(f"\nconst uint16_t gguf_{name}_grid[{len(w)}] = {{")
+        print(f"\nconst uint16_t davit_{name}_grid[{len(w)}] = {{")
         for i in range(0, len(w), 10):
             print("    " + " ".join(f"0x{x:04x}," for x in w[i:i + 10]))
         print("};")
