@@ -10,8 +10,8 @@
 
 #define SCALES "f16/1|bf16/1|f32/1"
 
-/* params; GROUP0: of a cut of GEMV, groups of another rank in its first word of zeros */
-enum { GROUP, SCALE_TYPE, GEMV, N_OUT, ZERO_WORDS, GROUP0 };
+/* params; of a cut of GEMV: GROUP0, groups of another rank in its first word of zeros, and CUT */
+enum { GROUP, SCALE_TYPE, GEMV, N_OUT, ZERO_WORDS, GROUP0, CUT };
 
 static int32_t awq_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                          const davit_sink *sink)
@@ -228,6 +228,7 @@ static void cut_gemv(const davit_quant_desc *d, const davit_quant_box *box, uint
     davit_q_cut_by_row(d, box, 2, word * 4, n_words * 4, out);
     out->desc.params[ZERO_WORDS] = n_words;
     out->desc.params[GROUP0] = group % 8;
+    out->desc.params[CUT] = 1;
 }
 
 static int32_t awq_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
@@ -268,12 +269,31 @@ static davit_q_view view_of(const davit_quant_desc *d)
                           .group = d->params[GROUP]};
 }
 
+/* GEMV pads the groups of a row to whole words: their zeros and scales are 0. */
+static int padding_is_clear(const davit_quant_tile *t, uint64_t row)
+{
+    const uint64_t *p = t->desc->params;
+    const uint64_t n = t->desc->n_cols / p[GROUP], all = 8 * p[ZERO_WORDS];
+    const uint64_t size = 8 * davit_q_scale_bytes((uint32_t)p[SCALE_TYPE]);
+
+    return davit_q_bits_clear(t->parts[2].ptr + row * all / 2, 4 * n, 4 * (all - n)) &&
+           davit_q_bits_clear(t->parts[1].ptr + row * all * size / 8, n * size, (all - n) * size);
+}
+
 static int32_t awq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
     const davit_q_view view = view_of(tile->desc);
+    const uint64_t *p = tile->desc->params;
+    const int32_t status = davit_q_verify(&view, tile, sink);
     (void)self;
 
-    return davit_q_verify(&view, tile, sink);
+    for (uint64_t r = 0; p[GEMV] && !p[CUT] && !status && r < tile->n_rows; r++) {
+        if (padding_is_clear(tile, tile->row + r))
+            continue;
+        davit_q_warn_padding(tile, tile->row + r, "groups past the last", sink);
+        break; /* one says it */
+    }
+    return status;
 }
 
 static void awq_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)

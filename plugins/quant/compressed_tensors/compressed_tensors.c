@@ -31,9 +31,12 @@ static davit_q_view view_of(const davit_quant_desc *d)
 static int32_t ct_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
     const davit_q_view view = view_of(tile->desc);
+    const int32_t status = davit_q_verify(&view, tile, sink);
     (void)self;
 
-    return davit_q_verify(&view, tile, sink);
+    if (!status && strcmp(tile->desc->layout, "ct_pack/1") == 0)
+        ct_pack_padding(tile, sink);
+    return status;
 }
 
 static void ct_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)

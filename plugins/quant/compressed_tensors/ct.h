@@ -10,6 +10,8 @@
 int ct_pack_is(const davit_quant_module *m);
 int32_t ct_pack_check(const davit_quant_module *module, davit_quant_desc *out,
                       const davit_sink *sink);
+/* Warns of bits past a word's codes and past the row's columns. */
+void ct_pack_padding(const davit_quant_tile *tile, const davit_sink *sink);
 davit_q_view ct_pack_view(const davit_quant_desc *d);
 int32_t ct_pack_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,
                     const davit_sink *sink);

@@ -278,6 +278,38 @@ static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
     return davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
 }
 
+/* Where the row's bits that no code uses are not 0; NULL = they are. */
+static const char *padding_fault(const davit_quant_tile *t, uint64_t row)
+{
+    const uint64_t *p = t->desc->params;
+    const uint8_t *words = t->parts[0].ptr + 4 * p[WORDS] * row;
+    const uint64_t each = p[PADDED] ? 32 / p[BITS] : 32, n = t->desc->n_cols;
+
+    if (!p[PADDED])
+        return davit_q_bits_clear(words, n * p[BITS], 32 * p[WORDS] - n * p[BITS])
+                   ? NULL
+                   : "past the last column";
+    for (uint64_t w = 0; w < p[WORDS]; w++) {
+        const uint64_t used = (n - w * each < each ? n - w * each : each) * p[BITS];
+
+        if (!davit_q_bits_clear(words, 32 * w + used, 32 - used))
+            return "past the codes of a word";
+    }
+    return NULL;
+}
+
+void ct_pack_padding(const davit_quant_tile *tile, const davit_sink *sink)
+{
+    for (uint64_t r = 0; r < tile->n_rows; r++) {
+        const char *where = padding_fault(tile, tile->row + r);
+
+        if (!where)
+            continue;
+        davit_q_warn_padding(tile, tile->row + r, where, sink);
+        return; /* one says it */
+    }
+}
+
 davit_q_view ct_pack_view(const davit_quant_desc *d)
 {
     return (davit_q_view){.codes = codes,

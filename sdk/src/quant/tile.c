@@ -145,14 +145,46 @@ static int32_t bad(const davit_quant_tile *tile, uint32_t code, uint64_t row, ui
                                       .hint = "the file is damaged or was converted wrongly"});
 }
 
+static void warn(const davit_quant_tile *tile, uint32_t code, uint64_t row, const char *expected,
+                 const char *found, const char *message, const davit_sink *sink)
+{
+    char where[96];
+
+    snprintf(where, sizeof where, "expert %" PRIu64 ", row %" PRIu64, tile->expert, row);
+    davit_say(sink, DAVIT_OK,
+              &(davit_refusal){.code = code,
+                               .flags = DAVIT_REFUSAL_WARNING,
+                               .subject = where,
+                               .expected = expected,
+                               .found = found,
+                               .message = message,
+                               .hint = "the file may be damaged, or of another writer"});
+}
+
+void davit_q_warn_padding(const davit_quant_tile *tile, uint64_t row, const char *where,
+                          const davit_sink *sink)
+{
+    warn(tile, DAVIT_R_QUANT_LAYOUT, row, "zeros", where,
+         "bits that no code uses are set; they are not read", sink);
+}
+
+int davit_q_bits_clear(const uint8_t *p, uint64_t bit, uint64_t n)
+{
+    for (uint64_t i = bit; i < bit + n; i++)
+        if (p[i / 8] >> i % 8 & 1)
+            return 0;
+    return 1;
+}
+
 static const char *scale_fault(float scale)
 {
     return isnan(scale) ? "NaN" : isinf(scale) ? "infinity" : scale < 0 ? "below 0" : NULL;
 }
 
 static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
-                          const davit_sink *sink)
+                          int *told, const davit_sink *sink)
 {
+    const int full = tile->desc->codes.scale_type == DAVIT_SCALE_F32 && !view->factor;
     uint8_t codes[CHUNK];
     uint64_t group = UINT64_MAX;
     float scale = 0, zero = 0;
@@ -173,6 +205,11 @@ static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile
                     return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col,
                                "a finite scale, 0 or more", scale_fault(scale),
                                "a scale of the quantised weight cannot be this", sink);
+                if (full && !*told && fpclassify(scale) == FP_SUBNORMAL) {
+                    *told = 1;
+                    warn(tile, DAVIT_R_QUANT_SCALE_VALUE, row, "a scale of 2^-126 or more, or 0",
+                         "a subnormal number", "a float32 scale has lost digits", sink);
+                }
             }
             value = value_of(&tile->desc->codes, codes[i], 1.0f, zero);
             if (!isfinite(value))
@@ -214,9 +251,10 @@ int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
                        const davit_sink *sink)
 {
     const uint64_t n = tile->n_rows ? tile->n_rows : 1;
+    int told = 0;
 
     for (uint64_t r = 0; r < n; r++) {
-        const int32_t status = verify_row(view, tile, tile->row + r, sink);
+        const int32_t status = verify_row(view, tile, tile->row + r, &told, sink);
 
         if (status)
             return status;

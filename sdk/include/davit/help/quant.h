@@ -141,9 +141,15 @@ typedef struct davit_q_view {
 void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
                     davit_quant_out *out);
 /* Scales of the tile's rows finite and not negative, 0 only over codes that are 0 as well; no
- * NaN among the codes. A tile of no rows: the first row. */
+ * NaN among the codes. A tile of no rows: the first row. A float32 scale that is subnormal is told
+ * as a warning, once a tile. */
 int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
                        const davit_sink *sink);
+/* The warning of a verify: bits that no code uses are set in row @row of the tile's module. */
+void davit_q_warn_padding(const davit_quant_tile *tile, uint64_t row, const char *where,
+                          const davit_sink *sink);
+/* Are bits [bit, bit + n) of the bytes at @p, least significant first, all 0? */
+int davit_q_bits_clear(const uint8_t *p, uint64_t bit, uint64_t n);
 /* Less: scales finite, whatever their sign, for layouts whose writers leave them so. */
 int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
                               const davit_sink *sink);
