@@ -26,10 +26,17 @@ static int keep_row(void *ctx, size_t position, const float *logits)
     return 1;
 }
 
-/* Is all that is wrong that no kernel of this build takes the layout? That is not this test's
- * matter: with float32 copies every folder must run. */
-static bool only_kernels_miss(const davit_records *records)
+/* Folders that no kernel takes as they are stored: factors of the inputs' columns. With float32
+ * copies every folder must run. */
+static const char *const not_direct[] = {"modelopt_int4_awq", "modelopt_nvfp4_awq", NULL};
+
+/* Is @dir one of those, and all that is wrong that no kernel takes its layout? */
+static bool only_kernels_miss(const char *dir, const davit_records *records)
 {
+    g_autofree char *name = g_path_get_basename(dir);
+
+    if (!g_strv_contains(not_direct, name))
+        return false;
     for (size_t i = 0; i < davit_records_count(records); i++) {
         davit_record r = {.struct_size = sizeof r};
 
@@ -142,7 +149,7 @@ static void check(const char *dir, unsigned dtype, const char *what)
         return;
     }
     if (davit_model_load(&params, &model, &records)) {
-        if (dtype == DAVIT_LIB_DTYPE_STORED && only_kernels_miss(records))
+        if (dtype == DAVIT_LIB_DTYPE_STORED && only_kernels_miss(dir, records))
             g_test_message("%s: no kernel takes the stored layout", what);
         else
             fail_with(what, records);

@@ -209,7 +209,8 @@ static const struct {
     {"ct_int8_asym", NULL, false}, {"fp8_block_bf16", NULL, false},
     {"fp8_channel", NULL, false}, {"mxfp8", NULL, false}, {"ct_nvfp4", NULL, false},
     {"ct_mxfp4", NULL, false}, {"modelopt_int4", NULL, false}, {"bnb_int8", NULL, false},
-    {"bnb_nf4_double", NULL, true}, {"moe_gptq", NULL, false}
+    {"bnb_nf4_double", NULL, true}, {"moe_gptq", NULL, false},
+    {"gpt_oss_mxfp4", NULL, false}
 };
 
 /* Bytes that a plan takes of slots that ranks cut (@cut: of two, by their names); how often each byte
