@@ -322,6 +322,8 @@ static void same_bits_wherever_layers_are(const void *model)
     /* all ways through six layers; of the others some, each with all places in it */
     for (size_t i = alone->n_layers == 6 ? 0 : 1; i < G_N_ELEMENTS(splits);
          i += alone->n_layers == 6 ? 1 : 4) {
+        if (strcmp(model, "gpt_oss") == 0 && strchr(splits[i].layers, 'd'))
+            continue; /* its experts are turned while loading: they cannot stay on disk */
         g_autofree char *text = map_text(splits[i].layers, alone->n_layers, splits[i].rest);
         g_autoptr(DavitPlan) plan = plan_by(&o, text);
         g_autoptr(GArray) legs = davit_legs(plan->program);
@@ -463,7 +465,7 @@ int main(int argc, char **argv)
 {
     static const char *const models[] = {"llama_mini",      "gemma3",      "qwen3_moe_dense_layers",
                                          "qwen2",           "gguf_q4_k_m", "llama_tied",
-                                         "qwen3_moe_stacked"};
+                                         "qwen3_moe_stacked", "gpt_oss"};
 
     g_setenv("MEMDEV_DEVICES", "3", TRUE);
     g_test_init(&argc, &argv, NULL);
