@@ -38,6 +38,7 @@ typedef enum NodeKind {
     /* statements */
     N_TEXT,       /* text */
     N_OUTPUT,     /* a */
+    N_PRINT,      /* list */
     N_FOR,        /* a target, b iterable, c test; body, other; op = recursive */
     N_IF,         /* a test; body, other (an N_IF alone for elif) */
     N_SET,        /* a target, b value */
@@ -46,6 +47,10 @@ typedef enum NodeKind {
     N_CALL_BLOCK, /* a N_CALL; params; body */
     N_FILTER_BLOCK, /* a N_FILTER; body */
     N_WITH,       /* list: target, value ...; body */
+    N_BLOCK,      /* name; body; op = BLOCK_; frame has no parent; b the block before it */
+    N_EXTENDS,    /* a the template's name */
+    N_INCLUDE,    /* a the template's name; op = ignore missing */
+    N_IMPORT,     /* a the template's name; list of names that would be set */
     N_GENERATION, /* body */
     N_BREAK,
     N_CONTINUE,
@@ -70,6 +75,9 @@ typedef enum NodeOp {
 } NodeOp;
 
 enum { ARG_POSITIONAL, ARG_KEYWORD, ARG_STAR, ARG_STAR_STAR };
+
+#define BLOCK_SCOPED   1u /* it sees the variables of where it stands */
+#define BLOCK_REQUIRED 2u /* only a template that extends this one could fill it */
 
 typedef struct Node Node;
 typedef struct Frame Frame;
@@ -135,6 +143,7 @@ struct DavitTemplate {
     const char *text; /* in the arena: the source, newlines as LF */
     size_t len;
     NodeList body;
+    Node *blocks; /* the last N_BLOCK, the others behind it; NULL = none */
     Frame *root;
     Str **names; /* interned, hash table of n_slots */
     uint32_t n_names, n_name_slots, n_frames;

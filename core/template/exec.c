@@ -10,7 +10,8 @@ Scope *tmpl_scope_new(Vm *vm, Scope *parent, const Frame *frame)
 {
     Scope *scope = tmpl_new(&vm->arena, Scope);
 
-    *scope = (Scope){parent, frame, tmpl_new_n(&vm->arena, Value, MAX(frame->n, 1))};
+    *scope = (Scope){parent, frame, tmpl_new_n(&vm->arena, Value, MAX(frame->n, 1)),
+                     parent ? parent->context : vm->context};
     return scope;
 }
 
@@ -28,7 +29,7 @@ void tmpl_scope_enter(Vm *vm, Scope *scope)
         case LOAD_PARAM:
             break;
         case LOAD_RESOLVE:
-            v = tmpl_dict_get_str(vm, vm->context, sym->name);
+            v = tmpl_dict_get_str(vm, scope->context, sym->name);
             scope->slots[i] = v ? *v : tmpl_missing();
             break;
         case LOAD_ALIAS:
@@ -212,6 +213,17 @@ static Str *caught_body(Vm *vm, Scope *inner, const Node *node, Flow *out_flow)
     return tmpl_sb_take(&caught);
 }
 
+/* What is set outside all blocks is seen inside them. */
+static void export_target(Vm *vm, const Scope *scope, const Node *target)
+{
+    if (!vm->t->blocks || scope != vm->root)
+        return;
+    if (target->kind == N_NAME || target->kind == N_MACRO)
+        tmpl_dict_set(vm, vm->context, tmpl_string(target->name), scope->slots[target->slot]);
+    for (const Node *item = target->list.first; item; item = item->next)
+        export_target(vm, scope, item);
+}
+
 static Flow exec_set_block(Vm *vm, Scope *scope, const Node *node)
 {
     Scope *inner = inner_scope(vm, scope, node);
@@ -224,6 +236,7 @@ static Flow exec_set_block(Vm *vm, Scope *scope, const Node *node)
     if (node->b)
         value = filter_text(vm, inner, node->b, text);
     tmpl_assign(vm, scope, node->a, value);
+    export_target(vm, scope, node->a);
     return FLOW_ON;
 }
 
@@ -298,6 +311,65 @@ static void exec_call_block(Vm *vm, Scope *scope, const Node *node)
     output_joined(vm, tmpl_call(vm, callee, &with));
 }
 
+/* ---- several templates, of which there is only this one ---- */
+
+/* The context of a scoped block: the variables of all scopes round it, inner ones first. */
+static Dict *scoped_context(Vm *vm, const Scope *scope)
+{
+    Dict *context = tmpl_dict_copy(vm, scope->context);
+    Dict *inner = tmpl_dict_new(vm);
+
+    for (; scope; scope = scope->parent) {
+        for (uint32_t i = 0; i < scope->frame->n; i++) {
+            const Sym *sym = &scope->frame->syms[i];
+
+            tmpl_step(vm, 1);
+            if (!sym->stored || tmpl_dict_get_str(vm, inner, sym->name))
+                continue;
+            tmpl_dict_set(vm, inner, tmpl_string(sym->name), scope->slots[i]);
+            if (scope->slots[i].type != V_MISSING)
+                tmpl_dict_set(vm, context, tmpl_string(sym->name), scope->slots[i]);
+        }
+    }
+    return context;
+}
+
+static void exec_block(Vm *vm, const Scope *scope, const Node *node)
+{
+    Scope *inner;
+
+    if (node->op & BLOCK_REQUIRED)
+        tmpl_raise(vm, "TemplateRuntimeError: required block '%.*s' not found",
+                   TMPL_SHOW(node->name));
+    inner = tmpl_scope_new(vm, NULL, node->frame);
+    inner->context = node->op & BLOCK_SCOPED ? scoped_context(vm, scope) : scope->context;
+    tmpl_scope_enter(vm, inner);
+    tmpl_exec(vm, inner, &node->body);
+}
+
+/* extends, include, import: transformers' environment has nothing to load from. */
+static void exec_other_template(Vm *vm, Scope *scope, const Node *node)
+{
+    const Value name = tmpl_eval(vm, scope, node->a);
+
+    vm->at = node;
+    if (node->kind == N_INCLUDE && name.type != V_STR && name.type != V_UNDEFINED &&
+        !tmpl_truth(vm, name)) {
+        if (node->op)
+            return; /* a list without names has nothing missing */
+        tmpl_raise(vm, "TemplatesNotFound: tried to select from an empty list of templates");
+    }
+    tmpl_raise(vm, "TypeError: no loader for this environment specified");
+}
+
+static void exec_print(Vm *vm, Scope *scope, const Node *node)
+{
+    for (const Node *item = node->list.first; item; item = item->next) {
+        tmpl_print(vm, vm->out, tmpl_eval(vm, scope, item));
+        check_output(vm);
+    }
+}
+
 static Flow exec_for(Vm *vm, Scope *scope, const Node *node)
 {
     const Value iterable = tmpl_eval(vm, scope, node->b);
@@ -318,17 +390,22 @@ static Flow exec_one(Vm *vm, Scope *scope, const Node *node)
         tmpl_print(vm, vm->out, tmpl_eval(vm, scope, node->a));
         check_output(vm);
         return FLOW_ON;
+    case N_PRINT:
+        exec_print(vm, scope, node);
+        return FLOW_ON;
     case N_FOR:
         return exec_for(vm, scope, node);
     case N_IF:
         return exec_if(vm, scope, node);
     case N_SET:
         tmpl_assign(vm, scope, node->a, tmpl_eval(vm, scope, node->b));
+        export_target(vm, scope, node->a);
         return FLOW_ON;
     case N_SET_BLOCK:
         return exec_set_block(vm, scope, node);
     case N_MACRO:
         scope->slots[node->slot] = macro_value(vm, scope, node);
+        export_target(vm, scope, node);
         return FLOW_ON;
     case N_CALL_BLOCK:
         exec_call_block(vm, scope, node);
@@ -339,6 +416,14 @@ static Flow exec_one(Vm *vm, Scope *scope, const Node *node)
         return exec_with(vm, scope, node);
     case N_GENERATION:
         exec_generation(vm, scope, node);
+        return FLOW_ON;
+    case N_BLOCK:
+        exec_block(vm, scope, node);
+        return FLOW_ON;
+    case N_EXTENDS:
+    case N_INCLUDE:
+    case N_IMPORT:
+        exec_other_template(vm, scope, node);
         return FLOW_ON;
     case N_BREAK:
         return FLOW_BREAK;

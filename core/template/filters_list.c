@@ -1,72 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Filters on sequences and mappings. Those that are generators in jinja are generators
- * here: lazy, one pass. Source: jinja2 3.1.6 filters.py. */
-#include "template/text.h"
+ * Filters on sequences and mappings; those that compare items are in filters_order.c. Those
+ * that are generators in jinja are generators here: lazy, one pass. Source: jinja2 3.1.6
+ * filters.py. */
+#include "template/getter.h"
 
 #include <string.h>
-
-/* ---- attribute getters ---- */
-
-/* "a.b.0" as parts: names, and numbers where a part is all digits. */
-typedef struct Getter {
-    Value *parts;
-    size_t n;
-    Value fallback; /* for undefined values; V_MISSING or none = no fallback */
-    bool fold;      /* strings in lower case */
-} Getter;
-
-static Value part_value(Vm *vm, const Str *all, size_t start, size_t end)
-{
-    Str *part = tmpl_str_part(&vm->arena, all, start, end);
-    int64_t n = 0;
-    bool digits = part->n > 0;
-
-    for (size_t i = 0; i < part->n; i++) {
-        if (part->p[i] & 0x80)
-            tmpl_unsupported(vm, "an attribute with characters beyond ASCII");
-        digits &= g_ascii_isdigit(part->p[i]);
-    }
-    if (!digits)
-        return tmpl_string(part);
-    if (part->n > 18)
-        tmpl_unsupported(vm, "an attribute number of more than 18 digits");
-    for (size_t i = 0; i < part->n; i++)
-        n = n * 10 + (part->p[i] - '0');
-    return tmpl_int(n);
-}
-
-static Getter getter_of(Vm *vm, Value attribute)
-{
-    Getter getter = {.fallback = tmpl_missing()};
-    size_t start = 0;
-
-    if (attribute.type == V_MISSING || attribute.type == V_NONE)
-        return getter;
-    if (attribute.type != V_STR) {
-        getter.parts = tmpl_new(&vm->arena, Value);
-        getter.parts[0] = attribute;
-        getter.n = 1;
-        return getter;
-    }
-    getter.parts = tmpl_new_n(&vm->arena, Value, attribute.s->n + 1);
-    for (size_t at = 0; at <= attribute.s->n; at++)
-        if (at == attribute.s->n || attribute.s->p[at] == '.') {
-            getter.parts[getter.n++] = part_value(vm, attribute.s, start, at);
-            start = at + 1;
-        }
-    return getter;
-}
-
-static Value get(Vm *vm, const Getter *getter, Value item)
-{
-    for (size_t i = 0; i < getter->n; i++) {
-        item = tmpl_item(vm, item, getter->parts[i]);
-        if (item.type == V_UNDEFINED && getter->fallback.type != V_MISSING &&
-            getter->fallback.type != V_NONE)
-            item = getter->fallback;
-    }
-    return getter->fold && item.type == V_STR ? tmpl_string(tmpl_lower(vm, item.s)) : item;
-}
 
 /* ---- map, select ---- */
 
@@ -102,7 +40,7 @@ static void start_map(Vm *vm, Mapping *m)
                 !tmpl_str_is(m->args.names[i], "default"))
                 tmpl_raise(vm, "FilterArgumentError: unexpected keyword argument '%.*s'",
                            TMPL_SHOW(m->args.names[i]));
-        m->getter = getter_of(vm, attribute);
+        m->getter = tmpl_getter_of(vm, attribute);
         m->getter.fallback = tmpl_keyword(&m->args, "default");
         return;
     }
@@ -131,7 +69,7 @@ static bool next_map(Vm *vm, Iter *iter, Value *out)
     if (!m->iter.next || !tmpl_next_value(vm, &m->iter, &item))
         return false;
     vm->at = m->at;
-    *out = m->filter ? m->filter(vm, item, &m->rest) : get(vm, &m->getter, item);
+    *out = m->filter ? m->filter(vm, item, &m->rest) : tmpl_get(vm, &m->getter, item);
     vm->at = at;
     return true;
 }
@@ -157,7 +95,7 @@ static void start_select(Vm *vm, Mapping *m)
     if (m->attr && m->args.n == 0)
         tmpl_raise(vm, "FilterArgumentError: missing parameter for attribute name");
     if (m->attr)
-        m->getter = getter_of(vm, m->args.pos[0]);
+        m->getter = tmpl_getter_of(vm, m->args.pos[0]);
     if (m->args.n <= off)
         return;
     const Str *name = tmpl_need_str(vm, m->args.pos[off], "the name of a test");
@@ -181,7 +119,7 @@ static bool next_select(Vm *vm, Iter *iter, Value *out)
     }
     while (m->iter.next && tmpl_next_value(vm, &m->iter, out)) {
         vm->at = m->at;
-        const Value item = m->attr ? get(vm, &m->getter, *out) : *out;
+        const Value item = m->attr ? tmpl_get(vm, &m->getter, *out) : *out;
         const bool yes = m->test ? m->test(vm, item, &m->rest) : tmpl_truth(vm, item);
         vm->at = at;
         if (yes != m->negate)
@@ -248,7 +186,7 @@ static bool next_unique(Vm *vm, Iter *iter, Value *out)
         tmpl_iter(vm, iter->source, &u->iter);
     }
     while (tmpl_next_value(vm, &u->iter, out)) {
-        const Value key = get(vm, &u->getter, *out);
+        const Value key = tmpl_get(vm, &u->getter, *out);
 
         if (tmpl_dict_get(vm, u->seen, key))
             continue;
@@ -264,7 +202,7 @@ static Value unique(Vm *vm, Value value, const Args *args)
     Value bound[2];
 
     tmpl_bind(vm, args, "unique", "case_sensitive? attribute?", bound);
-    u->getter = getter_of(vm, bound[1]);
+    u->getter = tmpl_getter_of(vm, bound[1]);
     u->getter.fold = !tmpl_truth(vm, bound[0]);
     return tmpl_generator(vm, next_unique, value, u);
 }
@@ -426,12 +364,12 @@ static Value join(Vm *vm, Value value, const Args *args)
     bool any = false;
 
     tmpl_bind(vm, args, "join", "d? attribute?", bound);
-    getter = getter_of(vm, bound[1]);
+    getter = tmpl_getter_of(vm, bound[1]);
     tmpl_iter(vm, value, &iter);
     while (tmpl_next_value(vm, &iter, &item)) {
         if (any && bound[0].type != V_MISSING)
             tmpl_print(vm, &out, bound[0]);
-        tmpl_print(vm, &out, get(vm, &getter, item));
+        tmpl_print(vm, &out, tmpl_get(vm, &getter, item));
         any = true;
     }
     return tmpl_string(tmpl_sb_take(&out));
@@ -464,173 +402,6 @@ static Value attr(Vm *vm, Value value, const Args *args)
                                 tmpl_type_name(value), TMPL_SHOW(s));
 }
 
-/* ---- order ---- */
-
-/* Keys of sort: a list of the attributes that @attribute names, "a,b" two of them. */
-static Value sort_key(Vm *vm, const Getter *getters, size_t n, Value item)
-{
-    List *key = tmpl_list_new(&vm->arena, n);
-
-    for (size_t i = 0; i < n; i++)
-        tmpl_list_add(&vm->arena, key, get(vm, &getters[i], item));
-    return tmpl_list_value(key);
-}
-
-static Getter *sort_getters(Vm *vm, Value attribute, bool fold, size_t *out_n)
-{
-    Getter *getters;
-    size_t start = 0, n = 0;
-
-    if (attribute.type != V_STR) {
-        getters = tmpl_new(&vm->arena, Getter);
-        getters[0] = getter_of(vm, attribute);
-        getters[0].fold = fold;
-        *out_n = 1;
-        return getters;
-    }
-    getters = tmpl_new_n(&vm->arena, Getter, attribute.s->n + 1);
-    for (size_t at = 0; at <= attribute.s->n; at++)
-        if (at == attribute.s->n || attribute.s->p[at] == ',') {
-            getters[n] = getter_of(
-                vm, tmpl_string(tmpl_str_part(&vm->arena, attribute.s, start, at)));
-            getters[n++].fold = fold;
-            start = at + 1;
-        }
-    *out_n = n;
-    return getters;
-}
-
-static List *items_of(Vm *vm, const Sorted *sorted, size_t n)
-{
-    List *list = tmpl_list_new(&vm->arena, n);
-
-    for (size_t i = 0; i < n; i++)
-        tmpl_list_add(&vm->arena, list, sorted[i].item);
-    return list;
-}
-
-static Value sort(Vm *vm, Value value, const Args *args)
-{
-    Value bound[3];
-    size_t n;
-
-    tmpl_bind(vm, args, "sort", "reverse? case_sensitive? attribute?", bound);
-    const Getter *getters = sort_getters(vm, bound[2], !tmpl_truth(vm, bound[1]), &n);
-    const List *all = tmpl_to_list(vm, value);
-    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, all->n + 1);
-    for (size_t i = 0; i < all->n; i++)
-        sorted[i] = (Sorted){sort_key(vm, getters, n, all->items[i]), all->items[i]};
-    tmpl_sort(vm, sorted, all->n, tmpl_truth(vm, bound[0]));
-    return tmpl_list_value(items_of(vm, sorted, all->n));
-}
-
-static Value dictsort(Vm *vm, Value value, const Args *args)
-{
-    Value bound[3];
-    bool by_value = false;
-
-    tmpl_bind(vm, args, "dictsort", "case_sensitive? by? reverse?", bound);
-    if (bound[1].type != V_MISSING) {
-        by_value = bound[1].type == V_STR && tmpl_str_is(bound[1].s, "value");
-        if (!by_value && !(bound[1].type == V_STR && tmpl_str_is(bound[1].s, "key")))
-            tmpl_raise(vm, "FilterArgumentError: you can only sort by either \"key\" or "
-                           "\"value\"");
-    }
-    if (value.type == V_UNDEFINED)
-        tmpl_raise_undefined(vm, value);
-    if (value.type != V_DICT)
-        tmpl_raise(vm, "AttributeError: '%s' object has no attribute 'items'",
-                   tmpl_type_name(value));
-    const Dict *dict = value.dict;
-    const Getter whole = {.fold = !tmpl_truth(vm, bound[0]), .fallback = tmpl_missing()};
-    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, dict->n + 1);
-    for (size_t i = 0; i < dict->n; i++) {
-        const DictEntry *e = &dict->entries[i];
-
-        sorted[i] = (Sorted){get(vm, &whole, by_value ? e->value : e->key),
-                             tmpl_pair(&vm->arena, e->key, e->value)};
-    }
-    tmpl_sort(vm, sorted, dict->n, tmpl_truth(vm, bound[2]));
-    return tmpl_list_value(items_of(vm, sorted, dict->n));
-}
-
-static Value groupby(Vm *vm, Value value, const Args *args)
-{
-    Value bound[3];
-    List *out = tmpl_list_new(&vm->arena, 0), *group = NULL;
-
-    tmpl_bind(vm, args, "groupby", "attribute default? case_sensitive?", bound);
-    Getter getter = getter_of(vm, bound[0]);
-    getter.fallback = bound[1];
-    Getter shown = getter;
-    getter.fold = !tmpl_truth(vm, bound[2]);
-    const List *all = tmpl_to_list(vm, value);
-    Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, all->n + 1);
-    for (size_t i = 0; i < all->n; i++)
-        sorted[i] = (Sorted){get(vm, &getter, all->items[i]), all->items[i]};
-    tmpl_sort(vm, sorted, all->n, false);
-    for (size_t i = 0; i < all->n; i++) {
-        if (i == 0 || !tmpl_equal(vm, sorted[i - 1].key, sorted[i].key)) {
-            group = tmpl_list_new(&vm->arena, 0);
-            Value pair = tmpl_pair(&vm->arena, get(vm, &shown, sorted[i].item),
-                                   tmpl_list_value(group));
-            pair.list->group = true;
-            tmpl_list_add(&vm->arena, out, pair);
-        }
-        tmpl_list_add(&vm->arena, group, sorted[i].item);
-    }
-    return tmpl_list_value(out);
-}
-
-static Value extreme(Vm *vm, Value value, const Args *args, NodeOp op, const char *what)
-{
-    Value bound[2], best, best_key, item;
-    Iter iter;
-
-    tmpl_bind(vm, args, what, "case_sensitive? attribute?", bound);
-    Getter getter = getter_of(vm, bound[1]);
-    getter.fold = !tmpl_truth(vm, bound[0]);
-    tmpl_iter(vm, value, &iter);
-    if (!tmpl_next_value(vm, &iter, &best))
-        return tmpl_undefined(vm, "no aggregated item, sequence was empty");
-    best_key = get(vm, &getter, best);
-    while (tmpl_next_value(vm, &iter, &item)) {
-        const Value key = get(vm, &getter, item);
-
-        if (tmpl_ordered(vm, op, key, best_key)) {
-            best = item;
-            best_key = key;
-        }
-    }
-    return best;
-}
-
-static Value min_filter(Vm *vm, Value value, const Args *args)
-{
-    return extreme(vm, value, args, OP_LT, "min");
-}
-
-static Value max_filter(Vm *vm, Value value, const Args *args)
-{
-    return extreme(vm, value, args, OP_GT, "max");
-}
-
-static Value sum(Vm *vm, Value value, const Args *args)
-{
-    Value bound[2], item, total;
-    Iter iter;
-
-    tmpl_bind(vm, args, "sum", "attribute? start?", bound);
-    const Getter getter = getter_of(vm, bound[0]);
-    total = bound[1].type == V_MISSING ? tmpl_int(0) : bound[1];
-    if (total.type == V_STR)
-        tmpl_raise(vm, "TypeError: sum() can't sum strings [use ''.join(seq) instead]");
-    tmpl_iter(vm, value, &iter);
-    while (tmpl_next_value(vm, &iter, &item))
-        total = tmpl_binary(vm, OP_ADD, total, get(vm, &getter, item));
-    return total;
-}
-
 const FilterRow tmpl_filters_list[] = {
     {"length", length},
     {"count", length},
@@ -651,11 +422,5 @@ const FilterRow tmpl_filters_list[] = {
     {"unique", unique},
     {"batch", batch},
     {"slice", slice},
-    {"sort", sort},
-    {"dictsort", dictsort},
-    {"groupby", groupby},
-    {"min", min_filter},
-    {"max", max_filter},
-    {"sum", sum},
     {NULL, NULL},
 };

@@ -252,10 +252,56 @@ static Value abs_filter(Vm *vm, Value value, const Args *args)
     return tmpl_negate(vm, value, tmpl_integer(value) < 0);
 }
 
+/* Is @bytes < base^power? 10^24 is above the double of that name, 10^27 below. */
+static bool is_below_unit(double bytes, bool binary, int power, double *out_unit)
+{
+    char text[8];
+
+    if (binary) {
+        *out_unit = ldexp(1, 10 * power);
+        return bytes < *out_unit;
+    }
+    g_snprintf(text, sizeof text, "1e%d", 3 * power);
+    *out_unit = g_ascii_strtod(text, NULL);
+    return power == 8 ? bytes <= *out_unit : bytes < *out_unit;
+}
+
+static Value filesizeformat(Vm *vm, Value value, const Args *args)
+{
+    static const char prefixes[] = "kMGTPEZY";
+    char text[400];
+    Value binary;
+    double f, unit;
+    int i = 0;
+
+    tmpl_bind(vm, args, "filesizeformat", "binary?", &binary);
+    if (value.type == V_UNDEFINED)
+        tmpl_raise_undefined(vm, value);
+    if (tmpl_is_number(value))
+        f = tmpl_as_float(vm, value);
+    else if (value.type != V_STR || !parse_float(vm, value.s, &f))
+        tmpl_raise(vm, "ValueError: could not convert %s to float", tmpl_type_name(value));
+    const bool two = tmpl_truth(vm, binary);
+    if (f < (two ? 1024 : 1000)) {
+        if (isinf(f))
+            tmpl_raise(vm, "OverflowError: cannot convert float infinity to integer");
+        g_snprintf(text, sizeof text, "%.0f Bytes", trunc(f) + 0.0); /* no -0 */
+        return tmpl_text(&vm->arena, f == 1 ? "1 Byte" : text);
+    }
+    while (!is_below_unit(f, two, i + 2, &unit) && prefixes[i + 1])
+        i++;
+    g_ascii_formatd(text, sizeof text, "%.1f", (two ? 1024 : 1000) * f / unit);
+    const size_t n = strlen(text);
+    g_snprintf(text + n, sizeof text - n, " %c%s", two ? g_ascii_toupper(prefixes[i]) : prefixes[i],
+               two ? "iB" : "B");
+    return tmpl_text(&vm->arena, text);
+}
+
 const FilterRow tmpl_filters_number[] = {
     {"int", int_filter},
     {"float", float_filter},
     {"round", round_filter},
     {"abs", abs_filter},
+    {"filesizeformat", filesizeformat},
     {NULL, NULL},
 };

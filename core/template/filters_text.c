@@ -206,8 +206,6 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
     Str *s = plain(vm, value), *end = bound[2].type == V_MISSING
                                           ? tmpl_str(&vm->arena, "...", 3)
                                           : tmpl_need_str(vm, bound[2], "end");
-    if (value.type != V_STR)
-        tmpl_unsupported(vm, "truncate of a %s", tmpl_type_name(value));
     const int64_t length =
         bound[0].type == V_MISSING ? 255 : tmpl_need_int(vm, bound[0], "length");
     const int64_t leeway = bound[3].type == V_MISSING || bound[3].type == V_NONE
@@ -216,8 +214,11 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
     const int64_t keep = length - (int64_t)tmpl_str_chars(end);
     if (keep < 0 || leeway < 0)
         tmpl_raise(vm, "AssertionError: length or leeway is too small");
-    if ((int64_t)tmpl_str_chars(s) <= length || (int64_t)tmpl_str_chars(s) - length <= leeway)
+    const int64_t n = (int64_t)tmpl_length(vm, value);
+    if (n <= length || n - length <= leeway)
         return value;
+    if (value.type != V_STR)
+        tmpl_raise(vm, "TypeError: a %s cannot be truncated", tmpl_type_name(value));
     Str *part = tmpl_str_part(&vm->arena, s, 0, tmpl_str_offset(s, (size_t)keep));
     if (!tmpl_truth(vm, bound[1])) {
         const Str space = {.p = " ", .n = 1};
@@ -313,21 +314,18 @@ const FilterRow tmpl_filters_text[] = {
     {"truncate", truncate_text},
     {"wordcount", wordcount},
     {"tojson", to_json},
-    {"filesizeformat", refused},
     {"pprint", refused},
     {"random", refused},
-    {"striptags", refused},
-    {"urlencode", refused},
     {"urlize", refused},
     {"wordwrap", refused},
-    {"xmlattr", refused},
     {NULL, NULL},
 };
 
 FilterFn *tmpl_filter_find(const Str *name)
 {
     const FilterRow *const tables[] = {tmpl_filters_text, tmpl_filters_list,
-                                       tmpl_filters_number};
+                                       tmpl_filters_number, tmpl_filters_order,
+                                       tmpl_filters_html};
 
     for (size_t t = 0; t < G_N_ELEMENTS(tables); t++)
         for (const FilterRow *row = tables[t]; row->name; row++)

@@ -218,23 +218,26 @@ static bool is_same(Vm *vm, Value v, const Args *args)
 }
 
 /* A name to look up in a table: what cannot be hashed raises there. */
-static void check_hashable(Vm *vm, Value v)
+static void check_hashable(Vm *vm, Value v, uint32_t depth)
 {
+    tmpl_check_depth(vm, depth);
     if (v.type == V_LIST || v.type == V_DICT)
         tmpl_raise(vm, "TypeError: unhashable type: '%s'", tmpl_type_name(v));
+    for (size_t i = 0; v.type == V_TUPLE && i < v.list->n; i++)
+        check_hashable(vm, v.list->items[i], depth + 1);
 }
 
 static bool is_filter(Vm *vm, Value v, const Args *args)
 {
     none(vm, args);
-    check_hashable(vm, v);
+    check_hashable(vm, v, 0);
     return v.type == V_STR && tmpl_filter_find(v.s) != NULL;
 }
 
 static bool is_test(Vm *vm, Value v, const Args *args)
 {
     none(vm, args);
-    check_hashable(vm, v);
+    check_hashable(vm, v, 0);
     return v.type == V_STR && tmpl_test_find(v.s) != NULL;
 }
 

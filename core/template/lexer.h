@@ -55,6 +55,7 @@ struct Parser {
     Frame *frame;
     bool soft;     /* inside a condition: unknown filters are errors when reached */
     uint64_t work; /* steps of name analysis, bounded */
+    const Node *used; /* the name that tmpl_first_use found last */
     /* errors */
     jmp_buf fail;
     uint32_t code;

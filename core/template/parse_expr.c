@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Expressions, by descent; precedence as in jinja2's parser. */
+ * What operators stand between: literals, names, calls, subscripts, filters, tests. */
 #include "template/parser.h"
 
 #include <string.h>
-
-static Node *unary(Parser *p, bool with_filter);
-static Node *primary(Parser *p, bool with_namespace);
-
-static Node *binary(Parser *p, NodeKind kind, int op, Node *a, Node *b)
-{
-    Node *node = tmpl_node(p, kind, a->at);
-
-    node->op = (uint8_t)op;
-    node->a = tmpl_adopt(p, node, a);
-    node->b = tmpl_adopt(p, node, b);
-    return tmpl_close(p, node);
-}
 
 /* ---- literals ---- */
 
@@ -90,7 +77,7 @@ static Node *name(Parser *p, bool with_namespace)
 static Node *parse_tuple(Parser *p, bool simple, bool conditional, const char *stop,
                          bool brackets, bool with_namespace);
 
-static Node *primary(Parser *p, bool with_namespace)
+Node *tmpl_primary(Parser *p, bool with_namespace)
 {
     Node *node;
 
@@ -133,8 +120,6 @@ static bool tuple_ends(const Parser *p, const char *stop)
            tmpl_at_op(p, ')') || (stop && tmpl_at_name(p, stop));
 }
 
-static Node *or_expr(Parser *p);
-
 static Node *parse_tuple(Parser *p, bool simple, bool conditional, const char *stop,
                          bool brackets, bool with_namespace)
 {
@@ -147,9 +132,9 @@ static Node *parse_tuple(Parser *p, bool simple, bool conditional, const char *s
             tmpl_expect_op(p, ',');
         if (tuple_ends(p, stop))
             break;
-        Node *item = simple        ? primary(p, with_namespace)
+        Node *item = simple        ? tmpl_primary(p, with_namespace)
                      : conditional ? tmpl_expression(p)
-                                   : or_expr(p);
+                                   : tmpl_or_expr(p);
         if (!first && !tmpl_at_op(p, ','))
             return item;
         first = first ? first : item;
@@ -179,7 +164,7 @@ static void make_target(Parser *p, Node *node)
     }
     if (node->kind == N_NSREF)
         return;
-    if (node->kind != N_TUPLE && node->kind != N_LIST)
+    if (node->kind != N_TUPLE)
         tmpl_syntax(p, node->at, node->end, "this cannot be assigned to");
     for (Node *item = node->list.first; item; item = item->next)
         make_target(p, item);
@@ -255,6 +240,18 @@ static Node *slice_part(Parser *p, Node *node)
     return tmpl_adopt(p, node, tmpl_expression(p));
 }
 
+/* a[], a[b, c]: the key is a tuple. @first may be NULL. */
+static Node *tuple_key(Parser *p, Node *first)
+{
+    Node *key = tmpl_node(p, N_TUPLE, first ? first->at : p->tok.at);
+
+    if (first)
+        tmpl_append(p, key, &key->list, first);
+    while (tmpl_skip_op(p, ','))
+        tmpl_append(p, key, &key->list, tmpl_expression(p));
+    return tmpl_close(p, key);
+}
+
 static Node *subscript(Parser *p, Node *of)
 {
     Node *node = tmpl_node(p, N_ITEM, of->at);
@@ -269,11 +266,9 @@ static Node *subscript(Parser *p, Node *of)
         node->c = slice_part(p, node);
         if (tmpl_skip_op(p, ':'))
             node->d = slice_part(p, node);
-    } else if (!node->b) {
-        tmpl_syntax_unsupported(p, of->at, p->tok.end, "an empty subscript");
+    } else if (!node->b || tmpl_at_op(p, ',')) {
+        node->b = tmpl_adopt(p, node, tuple_key(p, node->b));
     }
-    if (tmpl_at_op(p, ','))
-        tmpl_syntax_unsupported(p, of->at, p->tok.end, "a subscript with a comma");
     tmpl_expect_op(p, ']');
     tmpl_leave(p);
     return tmpl_close(p, node);
@@ -292,11 +287,11 @@ static Node *attribute(Parser *p, Node *of)
     if (p->tok.type != T_INTEGER)
         tmpl_syntax(p, p->tok.at, p->tok.end, "a name or a number is expected behind the dot");
     node->kind = N_ITEM;
-    node->b = tmpl_adopt(p, node, primary(p, false));
+    node->b = tmpl_adopt(p, node, tmpl_primary(p, false));
     return tmpl_close(p, node);
 }
 
-static Node *postfix(Parser *p, Node *node)
+Node *tmpl_postfix(Parser *p, Node *node)
 {
     for (;;) {
         if (tmpl_at_op(p, '.'))
@@ -371,7 +366,7 @@ static Node *test(Parser *p, Node *of)
 
         if (tmpl_at_name(p, "is"))
             tmpl_syntax(p, p->tok.at, p->tok.end, "tests cannot be chained with is");
-        arg->a = tmpl_adopt(p, arg, postfix(p, primary(p, false)));
+        arg->a = tmpl_adopt(p, arg, tmpl_postfix(p, tmpl_primary(p, false)));
         tmpl_append(p, node, &node->list, tmpl_close(p, arg));
     }
     tmpl_close(p, node);
@@ -382,7 +377,7 @@ static Node *test(Parser *p, Node *of)
     return tmpl_close(p, not_node);
 }
 
-static Node *filter_expr(Parser *p, Node *node)
+Node *tmpl_filter_expr(Parser *p, Node *node)
 {
     for (;;) {
         if (tmpl_at_op(p, '|'))
@@ -394,171 +389,4 @@ static Node *filter_expr(Parser *p, Node *node)
         else
             return node;
     }
-}
-
-/* ---- operators ---- */
-
-static Node *unary(Parser *p, bool with_filter)
-{
-    const uint32_t at = p->tok.at;
-    Node *node;
-
-    tmpl_enter(p);
-    if (tmpl_at_op(p, '-') || tmpl_at_op(p, '+')) {
-        node = tmpl_node(p, tmpl_at_op(p, '-') ? N_NEG : N_POS, at);
-        tmpl_next(p);
-        node->a = tmpl_adopt(p, node, unary(p, false));
-        tmpl_close(p, node);
-    } else {
-        node = primary(p, false);
-    }
-    node = postfix(p, node);
-    if (with_filter)
-        node = filter_expr(p, node);
-    tmpl_leave(p);
-    return node;
-}
-
-static Node *power(Parser *p)
-{
-    Node *left = unary(p, true);
-
-    while (tmpl_skip_op(p, TOK2('*', '*')))
-        left = binary(p, N_BINARY, OP_POW, left, unary(p, true));
-    return left;
-}
-
-static Node *product(Parser *p)
-{
-    Node *left = power(p);
-
-    for (;;) {
-        const int op = tmpl_at_op(p, '*')              ? OP_MUL
-                       : tmpl_at_op(p, '/')            ? OP_DIV
-                       : tmpl_at_op(p, TOK2('/', '/')) ? OP_FLOORDIV
-                       : tmpl_at_op(p, '%')            ? OP_MOD
-                                                       : -1;
-        if (op < 0)
-            return left;
-        tmpl_next(p);
-        left = binary(p, N_BINARY, op, left, power(p));
-    }
-}
-
-static Node *concat(Parser *p)
-{
-    Node *first = product(p), *node;
-
-    if (!tmpl_at_op(p, '~'))
-        return first;
-    node = tmpl_node(p, N_CONCAT, first->at);
-    tmpl_append(p, node, &node->list, first);
-    while (tmpl_skip_op(p, '~'))
-        tmpl_append(p, node, &node->list, product(p));
-    return tmpl_close(p, node);
-}
-
-static Node *sum(Parser *p)
-{
-    Node *left = concat(p);
-
-    while (tmpl_at_op(p, '+') || tmpl_at_op(p, '-')) {
-        const int op = tmpl_at_op(p, '+') ? OP_ADD : OP_SUB;
-
-        tmpl_next(p);
-        left = binary(p, N_BINARY, op, left, concat(p));
-    }
-    return left;
-}
-
-/* The comparison at the current token, skipped; -1 = none. */
-static int compare_op(Parser *p)
-{
-    static const struct {
-        uint32_t token;
-        int op;
-    } ops[] = {{TOK2('=', '='), OP_EQ}, {TOK2('!', '='), OP_NE}, {'<', OP_LT},
-               {TOK2('<', '='), OP_LE}, {'>', OP_GT},            {TOK2('>', '='), OP_GE}};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(ops); i++)
-        if (tmpl_skip_op(p, ops[i].token))
-            return ops[i].op;
-    if (tmpl_skip_name(p, "in"))
-        return OP_IN;
-    if (tmpl_at_name(p, "not") && tmpl_look(p)->type == T_NAME &&
-        tmpl_str_is(tmpl_look(p)->str, "in")) {
-        tmpl_next(p);
-        tmpl_next(p);
-        return OP_NOT_IN;
-    }
-    return -1;
-}
-
-static Node *compare(Parser *p)
-{
-    Node *first = sum(p), *node = NULL;
-
-    for (int op; (op = compare_op(p)) >= 0;) {
-        Node *operand = tmpl_node(p, N_OPERAND, p->tok.at);
-
-        if (!node) {
-            node = tmpl_node(p, N_COMPARE, first->at);
-            node->a = tmpl_adopt(p, node, first);
-        }
-        operand->op = (uint8_t)op;
-        operand->a = tmpl_adopt(p, operand, sum(p));
-        tmpl_append(p, node, &node->list, tmpl_close(p, operand));
-    }
-    return node ? tmpl_close(p, node) : first;
-}
-
-static Node *not_expr(Parser *p)
-{
-    Node *node;
-
-    if (!tmpl_at_name(p, "not"))
-        return compare(p);
-    node = tmpl_node(p, N_NOT, p->tok.at);
-    tmpl_enter(p);
-    tmpl_next(p);
-    node->a = tmpl_adopt(p, node, not_expr(p));
-    tmpl_leave(p);
-    return tmpl_close(p, node);
-}
-
-static Node *and_expr(Parser *p)
-{
-    Node *left = not_expr(p);
-
-    while (tmpl_skip_name(p, "and"))
-        left = binary(p, N_AND, 0, left, not_expr(p));
-    return left;
-}
-
-static Node *or_expr(Parser *p)
-{
-    Node *left = and_expr(p);
-
-    while (tmpl_skip_name(p, "or"))
-        left = binary(p, N_OR, 0, left, and_expr(p));
-    return left;
-}
-
-Node *tmpl_expression(Parser *p)
-{
-    Node *then;
-
-    tmpl_enter(p);
-    then = or_expr(p);
-    while (tmpl_skip_name(p, "if")) {
-        Node *node = tmpl_node(p, N_COND, then->at);
-
-        node->b = tmpl_adopt(p, node, then);
-        node->a = tmpl_adopt(p, node, or_expr(p));
-        if (tmpl_skip_name(p, "else"))
-            node->c = tmpl_adopt(p, node, tmpl_expression(p));
-        then = tmpl_close(p, node);
-    }
-    tmpl_leave(p);
-    return then;
 }

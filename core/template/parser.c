@@ -1,126 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tokens and nodes for both halves of the parser, and the statements. */
+ * Statements. */
 #include "template/parser.h"
 
-#include <stdarg.h>
 #include <string.h>
 
-/* ---- tokens ---- */
-
-void tmpl_next(Parser *p)
-{
-    p->last_end = p->tok.end;
-    p->tok = p->has_ahead ? p->ahead : tmpl_lex(p);
-    p->has_ahead = false;
-}
-
-const Token *tmpl_look(Parser *p)
-{
-    if (!p->has_ahead)
-        p->ahead = tmpl_lex(p);
-    p->has_ahead = true;
-    return &p->ahead;
-}
-
-bool tmpl_at_name(const Parser *p, const char *name)
-{
-    return p->tok.type == T_NAME && tmpl_str_is(p->tok.str, name);
-}
-
-bool tmpl_at_op(const Parser *p, uint32_t op)
-{
-    return p->tok.type == T_OPERATOR && p->tok.op == op;
-}
-
-bool tmpl_skip_name(Parser *p, const char *name)
-{
-    if (!tmpl_at_name(p, name))
-        return false;
-    tmpl_next(p);
-    return true;
-}
-
-bool tmpl_skip_op(Parser *p, uint32_t op)
-{
-    if (!tmpl_at_op(p, op))
-        return false;
-    tmpl_next(p);
-    return true;
-}
-
-void tmpl_expect_op(Parser *p, uint32_t op)
-{
-    const char text[3] = {(char)(op > 255 ? op >> 8 : op), (char)(op > 255 ? op : 0), 0};
-
-    if (!tmpl_skip_op(p, op))
-        tmpl_syntax(p, p->tok.at, p->tok.end, "'%s' is expected here", text);
-}
-
-Str *tmpl_expect_name(Parser *p)
-{
-    Str *name;
-
-    if (p->tok.type != T_NAME)
-        tmpl_syntax(p, p->tok.at, p->tok.end, "a name is expected here");
-    name = tmpl_intern(p, p->tok.str);
-    tmpl_next(p);
-    return name;
-}
-
-/* ---- nodes ---- */
-
-Node *tmpl_node(Parser *p, NodeKind kind, uint32_t at)
-{
-    Node *node = tmpl_new(p->arena, Node);
-
-    node->kind = (uint8_t)kind;
-    node->at = node->end = at;
-    node->height = 1;
-    node->caller_slot = node->kwargs_slot = node->varargs_slot = -1;
-    return node;
-}
-
-Node *tmpl_adopt(Parser *p, Node *parent, Node *child)
-{
-    if (!child)
-        return NULL;
-    if (child->height >= DAVIT_TEMPLATE_MAX_DEPTH)
-        tmpl_syntax_unsupported(p, parent->at, p->tok.at, "nested more than %u deep",
-                                DAVIT_TEMPLATE_MAX_DEPTH);
-    parent->height = MAX(parent->height, (uint8_t)(child->height + 1));
-    return child;
-}
-
-void tmpl_append(Parser *p, Node *parent, NodeList *list, Node *child)
-{
-    tmpl_adopt(p, parent, child);
-    if (list->last)
-        list->last->next = child;
-    else
-        list->first = child;
-    list->last = child;
-    list->n++;
-}
-
-Node *tmpl_close(Parser *p, Node *node)
-{
-    node->end = MAX(p->last_end, node->at);
-    return node;
-}
-
-void tmpl_enter(Parser *p)
-{
-    if (++p->depth > DAVIT_TEMPLATE_MAX_DEPTH)
-        tmpl_syntax_unsupported(p, p->tok.at, p->tok.end, "nested more than %u deep",
-                                DAVIT_TEMPLATE_MAX_DEPTH);
-}
-
-void tmpl_leave(Parser *p)
-{
-    p->depth--;
-}
-
-/* ---- statements ---- */
+#include "template/text.h"
 
 static void statements(Parser *p, Node *parent, NodeList *list, const char *const *ends);
 
@@ -308,60 +192,197 @@ static Node *jump_statement(Parser *p, NodeKind kind, uint32_t at)
 
 static Node *print_statement(Parser *p, uint32_t at)
 {
-    Node *node = tmpl_node(p, N_OUTPUT, at);
+    Node *node = tmpl_node(p, N_PRINT, at);
 
-    if (p->tok.type == T_BLOCK_END)
-        tmpl_syntax_unsupported(p, at, p->tok.end, "print without an expression");
-    node->a = tmpl_adopt(p, node, tmpl_expression(p));
-    if (tmpl_at_op(p, ','))
-        tmpl_syntax_unsupported(p, at, p->tok.end, "print with several expressions");
+    while (p->tok.type != T_BLOCK_END) {
+        if (node->list.n)
+            tmpl_expect_op(p, ',');
+        tmpl_append(p, node, &node->list, tmpl_expression(p));
+    }
     return node;
+}
+
+static Node *generation_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_GENERATION, at);
+
+    node->params = tmpl_new_n(p->arena, Param, 1);
+    function_body(p, node, "endgeneration");
+    return node;
+}
+
+static Node *filter_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_FILTER_BLOCK, at);
+
+    node->a = tmpl_adopt(p, node, tmpl_filters(p, NULL, true));
+    whole_body(p, node, "endfilter");
+    return node;
+}
+
+/* {% autoescape false %} is how things are; nothing here escapes by itself. */
+static Node *autoescape_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_WITH, at);
+    const Node *on = tmpl_expression(p);
+
+    if (on->kind != N_CONST || on->value.type != V_BOOL || on->value.b)
+        tmpl_syntax_unsupported(p, at, on->end, "autoescape that is not false");
+    whole_body(p, node, "endautoescape");
+    return node;
+}
+
+/* ---- statements about other templates ---- */
+
+static void check_required(Parser *p, const Node *node)
+{
+    for (const Node *part = node->body.first; part; part = part->next) {
+        uint32_t len;
+
+        if (part->kind != N_TEXT)
+            tmpl_syntax(p, part->at, part->end, "a required block holds blanks only");
+        for (uint32_t i = 0; i < part->text->n; i += len)
+            if (!tmpl_is_space(tmpl_str_cp(part->text, i, &len)))
+                tmpl_syntax(p, part->at, part->end, "a required block holds blanks only");
+    }
+}
+
+static Node *block_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_BLOCK, at);
+
+    node->name = tmpl_expect_name(p);
+    for (const Node *other = p->t->blocks; other; other = other->b)
+        if (other->name == node->name)
+            tmpl_syntax(p, at, p->last_end, "a block is defined twice");
+    node->b = p->t->blocks;
+    p->t->blocks = node;
+    node->op = tmpl_skip_name(p, "scoped") ? BLOCK_SCOPED : 0;
+    node->op |= tmpl_skip_name(p, "required") ? BLOCK_REQUIRED : 0;
+    function_body(p, node, "endblock");
+    if (node->op & BLOCK_REQUIRED)
+        check_required(p, node);
+    if (p->tok.type == T_NAME && tmpl_str_equal(p->tok.str, node->name))
+        tmpl_next(p);
+    return node;
+}
+
+/* "with context" or "without context", which change nothing here. */
+static bool skip_context(Parser *p)
+{
+    if ((!tmpl_at_name(p, "with") && !tmpl_at_name(p, "without")) ||
+        tmpl_look(p)->type != T_NAME || !tmpl_str_is(tmpl_look(p)->str, "context"))
+        return false;
+    tmpl_next(p);
+    tmpl_next(p);
+    return true;
+}
+
+static Node *include_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_INCLUDE, at);
+
+    node->a = tmpl_adopt(p, node, tmpl_expression(p));
+    if (tmpl_at_name(p, "ignore") && tmpl_look(p)->type == T_NAME &&
+        tmpl_str_is(tmpl_look(p)->str, "missing")) {
+        tmpl_next(p);
+        tmpl_next(p);
+        node->op = 1;
+    }
+    skip_context(p);
+    return node;
+}
+
+/* A name that an import would set. */
+static Node *imported_name(Parser *p)
+{
+    static const char *const constants[] = {"true", "false", "none", "True", "False", "None"};
+    Node *target = tmpl_node(p, N_NAME, p->tok.at);
+
+    target->name = tmpl_expect_name(p);
+    target->op = 1;
+    for (size_t i = 0; i < G_N_ELEMENTS(constants); i++)
+        if (tmpl_str_is(target->name, constants[i]))
+            tmpl_syntax(p, target->at, p->last_end, "this cannot be assigned to");
+    return tmpl_close(p, target);
+}
+
+static Node *import_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_IMPORT, at);
+
+    node->a = tmpl_adopt(p, node, tmpl_expression(p));
+    if (!tmpl_skip_name(p, "as"))
+        tmpl_syntax(p, p->tok.at, p->tok.end, "'as' is expected here");
+    tmpl_append(p, node, &node->list, imported_name(p));
+    skip_context(p);
+    return node;
+}
+
+static Node *from_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_IMPORT, at);
+
+    node->a = tmpl_adopt(p, node, tmpl_expression(p));
+    if (!tmpl_skip_name(p, "import"))
+        tmpl_syntax(p, p->tok.at, p->tok.end, "'import' is expected here");
+    do {
+        if (skip_context(p))
+            return node;
+        Node *target = imported_name(p);
+
+        if (target->name->p[0] == '_')
+            tmpl_syntax(p, target->at, target->end, "a name that begins with _ is private");
+        if (tmpl_skip_name(p, "as"))
+            target = imported_name(p);
+        tmpl_append(p, node, &node->list, target);
+    } while (!skip_context(p) && tmpl_skip_op(p, ','));
+    return node;
+}
+
+static Node *extends_statement(Parser *p, uint32_t at)
+{
+    Node *node = tmpl_node(p, N_EXTENDS, at);
+
+    node->a = tmpl_adopt(p, node, tmpl_expression(p));
+    return node;
+}
+
+static Node *break_statement(Parser *p, uint32_t at)
+{
+    return jump_statement(p, N_BREAK, at);
+}
+
+static Node *continue_statement(Parser *p, uint32_t at)
+{
+    return jump_statement(p, N_CONTINUE, at);
 }
 
 static Node *statement(Parser *p)
 {
-    static const char *const other[] = {"block",  "extends", "include", "import",
-                                        "from",   "autoescape", NULL};
+    static const struct {
+        const char *name;
+        Node *(*parse)(Parser *p, uint32_t at);
+    } rows[] = {
+        {"for", for_statement},           {"if", if_statement},
+        {"set", set_statement},           {"macro", macro_statement},
+        {"call", call_statement},         {"with", with_statement},
+        {"print", print_statement},       {"break", break_statement},
+        {"continue", continue_statement}, {"generation", generation_statement},
+        {"filter", filter_statement},     {"autoescape", autoescape_statement},
+        {"block", block_statement},       {"extends", extends_statement},
+        {"include", include_statement},   {"import", import_statement},
+        {"from", from_statement},
+    };
     const uint32_t at = p->tok.at;
-    Node *node;
 
     if (p->tok.type != T_NAME)
         tmpl_syntax(p, at, p->tok.end, "the name of a statement is expected here");
     const Token word = p->tok;
     tmpl_next(p);
-    if (tmpl_str_is(word.str, "for"))
-        return for_statement(p, at);
-    if (tmpl_str_is(word.str, "if"))
-        return if_statement(p, at);
-    if (tmpl_str_is(word.str, "set"))
-        return set_statement(p, at);
-    if (tmpl_str_is(word.str, "macro"))
-        return macro_statement(p, at);
-    if (tmpl_str_is(word.str, "call"))
-        return call_statement(p, at);
-    if (tmpl_str_is(word.str, "with"))
-        return with_statement(p, at);
-    if (tmpl_str_is(word.str, "print"))
-        return print_statement(p, at);
-    if (tmpl_str_is(word.str, "break"))
-        return jump_statement(p, N_BREAK, at);
-    if (tmpl_str_is(word.str, "continue"))
-        return jump_statement(p, N_CONTINUE, at);
-    if (tmpl_str_is(word.str, "generation")) {
-        node = tmpl_node(p, N_GENERATION, at);
-        node->params = tmpl_new_n(p->arena, Param, 1);
-        function_body(p, node, "endgeneration");
-        return node;
-    }
-    if (tmpl_str_is(word.str, "filter")) {
-        node = tmpl_node(p, N_FILTER_BLOCK, at);
-        node->a = tmpl_adopt(p, node, tmpl_filters(p, NULL, true));
-        whole_body(p, node, "endfilter");
-        return node;
-    }
-    for (size_t i = 0; other[i]; i++)
-        if (tmpl_str_is(word.str, other[i]))
-            tmpl_syntax_unsupported(p, at, word.end, "the statement %s", other[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (tmpl_str_is(word.str, rows[i].name))
+            return rows[i].parse(p, at);
     tmpl_syntax(p, at, word.end, "there is no such statement");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the two halves of the parser share: tokens, nodes. Private to core/template.
+ * What the files of the parser share: tokens, nodes. Private to core/template.
  * Source of the grammar: jinja2 3.1.6 parser.py. */
 #ifndef DAVIT_TEMPLATE_PARSER_H
 #define DAVIT_TEMPLATE_PARSER_H
@@ -26,8 +26,14 @@ Node *tmpl_close(Parser *p, Node *node);
 void tmpl_enter(Parser *p);
 void tmpl_leave(Parser *p);
 
-/* Expressions (parse_expr.c). */
+/* Expressions (parse_operators.c); tmpl_or_expr is one without "x if y". */
 Node *tmpl_expression(Parser *p);
+Node *tmpl_or_expr(Parser *p);
+/* What operators stand between (parse_expr.c): a literal, a name, brackets; what follows it
+ * with a dot or in brackets; filters, tests and calls behind all that. */
+Node *tmpl_primary(Parser *p, bool with_namespace);
+Node *tmpl_postfix(Parser *p, Node *node);
+Node *tmpl_filter_expr(Parser *p, Node *node);
 /* A tuple without brackets. @conditional: "x if y" is allowed; @stop: a name that ends it. */
 Node *tmpl_tuple(Parser *p, bool conditional, const char *stop);
 /* What can be assigned to; @namespace: also ns.attr. */

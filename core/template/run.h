@@ -17,6 +17,7 @@ typedef struct Scope {
     struct Scope *parent;
     const Frame *frame;
     Value *slots;
+    Dict *context; /* where names come from that no frame defines */
 } Scope;
 
 typedef struct Macro {
@@ -33,7 +34,8 @@ typedef enum FailKind {
 typedef struct Vm {
     Arena arena;
     const DavitTemplate *t;
-    Dict *context; /* variables and globals */
+    Dict *context; /* variables and globals; with blocks also what is set outside all of them */
+    Scope *root;   /* of the template's top level */
     Sb *out;       /* where output goes now */
     Sb *top;       /* the rendering itself */
     uint64_t steps, max_steps, max_output;
@@ -196,7 +198,8 @@ typedef struct FilterRow {
     const char *name;
     FilterFn *fn;
 } FilterRow;
-extern const FilterRow tmpl_filters_text[], tmpl_filters_list[], tmpl_filters_number[];
+extern const FilterRow tmpl_filters_text[], tmpl_filters_list[], tmpl_filters_number[],
+    tmpl_filters_order[], tmpl_filters_html[];
 
 /* Is @name an attribute of @v's type in Python, and one that the sandbox allows? */
 typedef enum AttrState { ATTR_NONE, ATTR_SAFE, ATTR_UNSAFE } AttrState;

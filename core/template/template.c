@@ -14,6 +14,7 @@
 #include "template/text.h"
 
 #define PARSE_MEMORY   (256ull << 20)
+#define FIRST_NAME_SLOTS 64u /* a power of two; at most half are taken */
 #define DEFAULT_OUTPUT (64ull << 20)
 #define DEFAULT_MEMORY (512ull << 20)
 #define DEFAULT_STEPS  200000000ull
@@ -151,6 +152,19 @@ static Str **name_slot(const DavitTemplate *t, const Str *name)
     return &t->names[at];
 }
 
+/* Twice the slots. */
+static void grow_names(DavitTemplate *t)
+{
+    Str **old = t->names;
+    const uint32_t n_old = t->n_name_slots;
+
+    t->names = tmpl_new_n(&t->arena, Str *, 2 * n_old);
+    t->n_name_slots = 2 * n_old;
+    for (uint32_t i = 0; i < n_old; i++)
+        if (old[i])
+            *name_slot(t, old[i]) = old[i];
+}
+
 Str *tmpl_intern(Parser *p, const Str *s)
 {
     Str **slot = name_slot(p->t, s);
@@ -160,6 +174,10 @@ Str *tmpl_intern(Parser *p, const Str *s)
     if (p->t->n_names == DAVIT_TEMPLATE_MAX_NAMES)
         tmpl_syntax_unsupported(p, p->tok.at, p->tok.end, "more than %u different names",
                                 DAVIT_TEMPLATE_MAX_NAMES);
+    if (2 * (p->t->n_names + 1) > p->t->n_name_slots) {
+        grow_names(p->t);
+        slot = name_slot(p->t, s);
+    }
     p->t->n_names++;
     *slot = tmpl_str(p->arena, s->p, s->n);
     return *slot;
@@ -196,7 +214,7 @@ static bool parse(Parser *p, const char *text, size_t len)
     t->text = "";
     if (setjmp(p->fail))
         return false;
-    t->n_name_slots = DAVIT_TEMPLATE_MAX_NAMES * 2;
+    t->n_name_slots = FIRST_NAME_SLOTS;
     t->names = tmpl_new_n(&t->arena, Str *, t->n_name_slots);
     take_source(t, text, len);
     p->src = t->text;
@@ -299,8 +317,6 @@ static bool add_variables(Vm *vm, const DavitTemplateArgs *args, DavitReport *re
 /* False when the machine failed, *out_input false when a variable did. */
 static bool run(Vm *vm, const DavitTemplateArgs *args, DavitReport *report, bool *out_input)
 {
-    Scope *root;
-
     vm->kind = FAIL_LIMIT;
     g_strlcpy(vm->message, "the values need too much memory", sizeof vm->message);
     vm->arena.full = &vm->fail;
@@ -311,9 +327,9 @@ static bool run(Vm *vm, const DavitTemplateArgs *args, DavitReport *report, bool
         return true;
     vm->top = vm->out = tmpl_new(&vm->arena, Sb);
     vm->out->arena = &vm->arena;
-    root = tmpl_scope_new(vm, NULL, vm->t->root);
-    tmpl_scope_enter(vm, root);
-    tmpl_exec(vm, root, &vm->t->body);
+    vm->root = tmpl_scope_new(vm, NULL, vm->t->root);
+    tmpl_scope_enter(vm, vm->root);
+    tmpl_exec(vm, vm->root, &vm->t->body);
     return true;
 }
 

@@ -115,7 +115,9 @@ static void test_raise_keeps_the_words(void)
 static void test_known_but_not_had(void)
 {
     static const char *const texts[] = {
-        "{% include 'x' %}", "{% block a %}{% endblock %}", "{{ 2 ** 64 }}", "{{ lipsum() }}",
+        "{% autoescape true %}{% endautoescape %}", "{{ 2 ** 64 }}", "{{ lipsum() }}",
+        "{% block a %}{{ super() }}{% endblock %}", "{{ self.a() }}{% block a %}{% endblock %}",
+        "{{ '&lt;' | striptags }}", "{{ 'a' | pprint }}", "{{ 'a' | wordwrap }}",
         "{{ 'a' | urlize }}", "{{ 9223372036854775807 + 1 }}", "{{ range }}",
         "{{ 99999999999999999999 }}", "{{ [1] | map('int') }}"};
 
@@ -199,6 +201,29 @@ static void test_depth_of_values(void)
     g_assert_false(renders(print));
     g_assert_false(renders("{% set ns = namespace(a=1) %}{% set ns.a = ns %}{{ ns }}"));
     renders(equal); /* unequal before it is deep; no crash */
+}
+
+/* @n names, each set and printed: the table of names grows. */
+static char *many_names(size_t n)
+{
+    GString *s = g_string_new(NULL);
+
+    for (size_t i = 0; i < n; i++)
+        g_string_append_printf(s, "{%% set v%zu = %zu %%}{{ v%zu }} ", i, i, i);
+    return g_string_free(s, FALSE);
+}
+
+static void test_number_of_names(void)
+{
+    g_autofree char *fits = many_names(1000), *many = many_names(5000);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autofree char *out = render(fits, strlen(fits), NULL, report);
+    char *at = out;
+
+    g_assert_nonnull(out);
+    for (int i = 0; i < 1000; i++)
+        g_assert_cmpint(strtol(at, &at, 10), ==, i);
+    g_assert_false(renders(many));
 }
 
 static void test_budgets(void)
@@ -312,6 +337,7 @@ int main(int argc, char **argv)
     g_test_add_func("/limit/depth_of_nesting", test_depth_of_nesting);
     g_test_add_func("/limit/depth_of_calls", test_depth_of_calls);
     g_test_add_func("/limit/depth_of_values", test_depth_of_values);
+    g_test_add_func("/limit/number_of_names", test_number_of_names);
     g_test_add_func("/limit/budgets", test_budgets);
     g_test_add_func("/origin/untrusted_bytes", test_untrusted_bytes);
     g_test_add_func("/origin/generation_spans", test_generation_spans);

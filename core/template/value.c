@@ -7,6 +7,8 @@
 
 /* ---- memory ---- */
 
+/* Blocks grow from the first size to the second: small templates are many. */
+#define FIRST_BYTES (4u << 10)
 #define BLOCK_BYTES (64u << 10)
 
 typedef struct ArenaBlock {
@@ -18,7 +20,8 @@ G_STATIC_ASSERT(sizeof(ArenaBlock) % 16 == 0);
 
 static void add_block(Arena *arena, size_t n)
 {
-    const size_t size = MAX(n, BLOCK_BYTES) + sizeof(ArenaBlock);
+    const size_t usual = CLAMP(arena->total, FIRST_BYTES, BLOCK_BYTES);
+    const size_t size = MAX(n, usual) + sizeof(ArenaBlock);
     ArenaBlock *block;
 
     if (arena->total > arena->limit || size > arena->limit - arena->total)
