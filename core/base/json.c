@@ -50,8 +50,9 @@ static int32_t fail(DavitJsonReader *r, const char *at, const char *why)
 static DavitJsonReader *reader_new(const char *text, size_t len, uint32_t dialect,
                                    const char *subject)
 {
-    DavitJsonReader *r = g_new0(DavitJsonReader, 1);
+    DavitJsonReader *r = g_new(DavitJsonReader, 1);
 
+    memset(r, 0, offsetof(DavitJsonReader, frames));
     if (!text)
         text = ""; /* no offset may be taken of a null pointer, not even 0 */
     r->text = r->p = text;

@@ -38,10 +38,10 @@ struct davit_json_reader {
     int32_t failed; /* sticky status */
     uint32_t depth; /* open frames */
     uint32_t last_type;
-    DavitJsonFrame frames[DAVIT_JSON_MAX_DEPTH];
     DavitJsonKeys keys;
     GStringChunk *key_copies; /* unescaped keys of open objects; NULL until needed */
     GString *buf;             /* text of the event when it had escapes */
+    DavitJsonFrame frames[DAVIT_JSON_MAX_DEPTH]; /* last: each is filled when it opens */
 };
 
 /* First byte from @p on that is no blank, or @end. Indented files are half blanks: eight

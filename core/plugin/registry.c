@@ -67,6 +67,7 @@ static void component_free(void *p)
     g_free(c->kind_name);
     g_free(c->capability);
     g_free(c->version);
+    g_clear_pointer(&c->derived, g_hash_table_unref);
     g_free(c);
 }
 

@@ -106,6 +106,7 @@ typedef struct DavitComponent {
     char *conflict;       /* "1 of 2 for hf=X, before ID"; NULL = nobody else claims it */
     DavitPluginFile *file;
     struct DavitComponentLoad *load; /* what loading made; private */
+    GHashTable *derived; /* of davit_component_derive; NULL = nothing yet; private */
 } DavitComponent;
 
 /* Never NULL: a registry without any plugin is an empty one. Findings about directories
@@ -167,6 +168,13 @@ int32_t davit_component_use(DavitComponent *component, const void **out_iface,
 typedef int32_t (*DavitProbeFn)(const davit_probe_in *in, davit_verdict *out,
                                 const davit_sink *sink);
 DavitProbeFn davit_component_probe(DavitComponent *component);
+
+/* (borrowed from the registry) what @make gives for @key, an address inside the loaded plugin:
+ * made when it is first asked for, freed by @destroy with the registry. What plugins say never
+ * changes, so who reads it need not do so again. A component has one @make and @destroy, which
+ * do not call this. [any thread] */
+void *davit_component_derive(DavitComponent *component, const void *key,
+                             void *(*make)(const void *key), GDestroyNotify destroy);
 
 /* (borrowed) needs of the descriptor, after use; NULL = none. */
 const char *davit_component_needs(const DavitComponent *component);

@@ -111,23 +111,36 @@ static void fill_bytes(DavitBpe *bpe)
     }
 }
 
+/* The character below U+10000 that token @id is, or UINT32_MAX. */
+static uint32_t char_of(const DavitVocab *vocab, size_t id)
+{
+    size_t len;
+    uint32_t n, cp;
+    const char *text = davit_vocab_text(vocab, (int64_t)id, &len);
+
+    if (!text || len == 0 || len > 3)
+        return UINT32_MAX;
+    cp = davit_ucd_decode(text, len, 0, &n);
+    return n == len && cp < 65536 ? cp : UINT32_MAX;
+}
+
 static bool fill_bmp(DavitBpe *bpe)
 {
+    const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
+
     if (bpe->byte_level)
         return davit_bpe_fill_chars(bpe);
-    bpe->bmp = g_try_new(int32_t, 65536);
+    bpe->n_bmp = 0;
+    for (size_t id = 0; id < n_ids; id++)
+        bpe->n_bmp = MAX(bpe->n_bmp, char_of(bpe->vocab, id) + 1); /* none is 0 */
+    bpe->bmp = g_try_new(int32_t, bpe->n_bmp + 1);
     if (!bpe->bmp)
         return false;
-    memset(bpe->bmp, 0xff, 65536 * sizeof *bpe->bmp);
-    for (size_t id = 0; id < davit_vocab_n_ids(bpe->vocab); id++) {
-        size_t len;
-        uint32_t n, cp;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+    memset(bpe->bmp, 0xff, bpe->n_bmp * sizeof *bpe->bmp);
+    for (size_t id = 0; id < n_ids; id++) {
+        const uint32_t cp = char_of(bpe->vocab, id);
 
-        if (!text || len == 0 || len > 3)
-            continue;
-        cp = davit_ucd_decode(text, len, 0, &n);
-        if (n == len && cp < 65536)
+        if (cp != UINT32_MAX)
             bpe->bmp[cp] = (int32_t)id;
     }
     return true;

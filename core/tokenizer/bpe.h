@@ -44,9 +44,10 @@ typedef struct DavitBpe {
     bool cuts;          /* long pieces may be cut before U+2581, see davit_bpe_cut */
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
-    /* 65536: id of the token of one character, -1 = none; byte_level: of those only that merging
+    /* n_bmp: id of the token of one character, -1 = none; byte_level: of those only that merging
      * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions; NULL = none */
     int32_t *bmp;
+    uint32_t n_bmp; /* code points below it are in bmp: 65536, or 1 + the highest of a token */
     /* byte_level: 2^DAVIT_JOIN_BITS bits; 0 = no token has these two characters, of U+2E80 and
      * above, beside each other. NULL = not known */
     uint64_t *joins;

@@ -154,6 +154,7 @@ static bool fill_char(const Edges *e, const char *text, size_t len)
         if (!e->bpe->bmp)
             return false;
         memset(e->bpe->bmp, 0xff, 65536 * sizeof *e->bpe->bmp);
+        e->bpe->n_bmp = 65536;
     }
     e->bpe->bmp[cp] = id;
     return true;

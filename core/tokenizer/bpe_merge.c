@@ -98,7 +98,7 @@ static int32_t find_char(const DavitBpe *bpe, const char *text, size_t n, size_t
 {
     const uint32_t cp = davit_ucd_decode(text, n, off, out_len);
 
-    return cp < 65536 ? bpe->bmp[cp] : davit_vocab_find(bpe->vocab, text + off, *out_len);
+    return cp < bpe->n_bmp ? bpe->bmp[cp] : davit_vocab_find(bpe->vocab, text + off, *out_len);
 }
 
 static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,

@@ -91,7 +91,7 @@ static void link_unit(Builder *b, uint32_t at)
 
 static bool grow(Builder *b, uint32_t need)
 {
-    uint32_t cap = b->cap ? b->cap : 64 * BLOCK;
+    uint32_t cap = b->cap ? b->cap : 2 * BLOCK;
     DavitPieceUnit *units;
     Free *free_units;
     uint8_t *is_base;

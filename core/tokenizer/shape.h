@@ -22,6 +22,7 @@ char *davit_shape_canonical(const json_t *node, const char *subject, DavitReport
 typedef struct DavitShapeClaim {
     davit_tok_shape shape; /* copy, zeros where an older plugin has no field */
     const char *plugin;    /* (borrowed from the registry) component id */
+    DavitComponent *component; /* (borrowed from the registry) */
 } DavitShapeClaim;
 
 /* The first plugin in registry order that claims @canonical. Otherwise

@@ -26,7 +26,7 @@ static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx,
             continue;
         for (size_t k = 0; iface->shapes[k]; k++) {
             const davit_tok_shape *shape = iface->shapes[k];
-            DavitShapeClaim claim = {.plugin = component->id};
+            DavitShapeClaim claim = {.plugin = component->id, .component = component};
 
             memcpy(&claim.shape, shape, MIN(shape->struct_size, sizeof claim.shape));
             if (claim.shape.pre_tokenizer && fn(&claim, ctx))
@@ -36,15 +36,40 @@ static bool walk_claims(DavitRegistry *registry, ClaimFn fn, void *ctx,
     return false;
 }
 
-/* (owned) the claim's own text in canonical form, NULL if it does not parse. */
-static char *claim_canonical(const DavitShapeClaim *claim)
+/* What a claim's own text means. */
+typedef struct Canonical {
+    char *text;   /* owned; NULL if it does not parse */
+    json_t *tree; /* owned; of text */
+} Canonical;
+
+static void *make_canonical(const void *key)
 {
     g_autoptr(DavitReport) scratch = davit_report_new();
-    json_t *node = json_loads(claim->shape.pre_tokenizer, JSON_DECODE_ANY, NULL);
-    char *text = node ? davit_shape_canonical(node, claim->plugin, scratch) : NULL;
+    Canonical *made = g_new0(Canonical, 1);
+    json_t *node = json_loads(key, JSON_DECODE_ANY, NULL);
 
+    if (node)
+        made->text = davit_shape_canonical(node, "a plugin", scratch);
+    if (made->text)
+        made->tree = json_loads(made->text, JSON_DECODE_ANY, NULL);
     json_decref(node);
-    return text;
+    return made;
+}
+
+static void free_canonical(void *data)
+{
+    Canonical *made = data;
+
+    json_decref(made->tree);
+    g_free(made->text);
+    g_free(made);
+}
+
+/* (borrowed from the registry) made once: every tokenizer asks all claims. */
+static const Canonical *canonical_of(const DavitShapeClaim *claim)
+{
+    return davit_component_derive(claim->component, claim->shape.pre_tokenizer, make_canonical,
+                                  free_canonical);
 }
 
 /* ---- the nearest one ---- */
@@ -52,6 +77,7 @@ static char *claim_canonical(const DavitShapeClaim *claim)
 /* Where two shapes part. */
 typedef struct Near {
     const char *canonical; /* the shape that was asked for */
+    const json_t *tree;    /* (borrowed) the same */
     DavitShapeClaim *out;
     double score; /* equal members, and the equal share of a string that differs */
     DavitShapeClaim claim;  /* the best so far */
@@ -175,9 +201,7 @@ static double compare_stages(const json_t *a, const json_t *b, const char **out_
 static bool measure(const DavitShapeClaim *claim, void *ctx)
 {
     Near *near = ctx;
-    g_autofree char *text = claim_canonical(claim);
-    json_t *a = json_loads(near->canonical, JSON_DECODE_ANY, NULL);
-    json_t *b = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    const json_t *a = near->tree, *b = canonical_of(claim)->tree;
     double score = 0;
     const char *key = NULL;
     size_t at = 0;
@@ -204,8 +228,6 @@ static bool measure(const DavitShapeClaim *claim, void *ctx)
             near, g_strdup_printf("stage %zu%s%s", at + 1, *key ? ", " : "", key),
             *key ? json_object_get(sa, key) : sa, *key ? json_object_get(sb, key) : sb);
     }
-    json_decref(a);
-    json_decref(b);
     return false;
 }
 
@@ -214,13 +236,10 @@ static bool measure(const DavitShapeClaim *claim, void *ctx)
 static bool is_equal(const DavitShapeClaim *claim, void *ctx)
 {
     Near *near = ctx;
-    g_autofree char *text = NULL;
 
-    if (strcmp(claim->shape.pre_tokenizer, near->canonical) != 0) {
-        text = claim_canonical(claim);
-        if (g_strcmp0(text, near->canonical) != 0)
-            return false;
-    }
+    if (strcmp(claim->shape.pre_tokenizer, near->canonical) != 0 &&
+        g_strcmp0(canonical_of(claim)->text, near->canonical) != 0)
+        return false;
     *near->out = *claim;
     return true;
 }
@@ -229,11 +248,14 @@ int32_t davit_shape_find(DavitRegistry *registry, const char *canonical,
                          const char *subject, DavitShapeClaim *out, DavitReport *report)
 {
     Near near = {.canonical = canonical, .out = out, .score = -1e9};
+    json_t *tree;
     const char *hint;
 
     if (walk_claims(registry, is_equal, &near, report))
         return DAVIT_OK;
+    near.tree = tree = json_loads(canonical, JSON_DECODE_ANY, NULL);
     walk_claims(registry, measure, &near, report);
+    json_decref(tree);
     if (!near.is_alike) { /* the best of strangers helps nobody */
         g_clear_pointer(&near.where, g_free);
         g_clear_pointer(&near.found, g_free);

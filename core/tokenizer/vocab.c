@@ -111,7 +111,7 @@ void davit_vocab_free(DavitVocab *vocab)
 /* Make room for @need items of @size bytes; doubles. */
 static bool reserve(void **array, size_t *cap, size_t need, size_t size)
 {
-    size_t more = *cap ? *cap : 1024;
+    size_t more = *cap ? *cap : 64;
     void *grown;
 
     if (need <= *cap)
@@ -227,7 +227,7 @@ static bool place(DavitVocab *vocab, size_t id, Key key)
 int32_t davit_vocab_seal(DavitVocab *vocab)
 {
     Key keys[DAVIT_VOCAB_MANY]; /* slots are far apart: fetch before they are needed */
-    const size_t n_slots = 1024 + vocab->n_tokens * 5 / 3;
+    const size_t n_slots = 16 + vocab->n_tokens * 5 / 3;
 
     vocab->slots = davit_big_zeroed(n_slots, sizeof(Slot));
     if (!vocab->slots)
