@@ -23,6 +23,7 @@
 typedef struct Mark {
     uint32_t cp;
     uint32_t ccc;
+    int32_t change; /* 1: beside what the source had; -n: stands for n more of it */
 } Mark;
 
 static const DavitNfcRecord *find_record(uint32_t cp)
@@ -84,9 +85,9 @@ bool davit_nfc_is_plain(const char *text, size_t len)
     return davit_form_is_plain(DAVIT_FORM_NFC, text, len);
 }
 
-static void append_mark(GArray *marks, uint32_t cp)
+static void append_mark(GArray *marks, uint32_t cp, bool first)
 {
-    const Mark mark = {cp, find_record(cp)->ccc};
+    const Mark mark = {cp, find_record(cp)->ccc, !first};
 
     g_array_append_val(marks, mark);
 }
@@ -101,16 +102,16 @@ static void decompose(DavitForm form, GArray *marks, uint32_t cp)
     if (is_hangul(cp)) {
         const uint32_t s = cp - S_BASE;
 
-        append_mark(marks, L_BASE + s / (V_COUNT * T_COUNT));
-        append_mark(marks, V_BASE + s % (V_COUNT * T_COUNT) / T_COUNT);
+        append_mark(marks, L_BASE + s / (V_COUNT * T_COUNT), true);
+        append_mark(marks, V_BASE + s % (V_COUNT * T_COUNT) / T_COUNT, false);
         if (s % T_COUNT)
-            append_mark(marks, T_BASE + s % T_COUNT);
+            append_mark(marks, T_BASE + s % T_COUNT, false);
         return;
     }
     if (n == 0)
-        append_mark(marks, cp);
+        append_mark(marks, cp, true);
     for (uint32_t i = 0; i < n; i++)
-        append_mark(marks, davit_nfc_pool[off + i]);
+        append_mark(marks, davit_nfc_pool[off + i], i == 0);
 }
 
 /* Sort each run of marks by class, keeping the order within a class. Counting sort, so
@@ -179,6 +180,7 @@ static guint compose(Mark *m, guint n)
 
             if (joined) {
                 m[starter].cp = joined;
+                m[starter].change += m[i].change - 1;
                 continue;
             }
         }
@@ -192,7 +194,27 @@ static guint compose(Mark *m, guint n)
     return out;
 }
 
+static void note_change(GArray *changes, int32_t change)
+{
+    if (changes)
+        g_array_append_val(changes, change);
+}
+
+/* Nothing changed in these bytes. */
+static void note_plain(GArray *changes, const char *text, size_t len)
+{
+    for (size_t i = 0; changes && i < len; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            note_change(changes, 0);
+}
+
 void davit_form_append(DavitForm form, GString *out, const char *text, size_t len)
+{
+    davit_form_append_changes(form, out, text, len, NULL);
+}
+
+void davit_form_append_changes(DavitForm form, GString *out, const char *text, size_t len,
+                               GArray *changes)
 {
     const bool joins = form == DAVIT_FORM_NFC || form == DAVIT_FORM_NFKC;
     g_autoptr(GArray) marks = NULL;
@@ -211,6 +233,7 @@ void davit_form_append(DavitForm form, GString *out, const char *text, size_t le
         }
         g_array_set_size(marks, 0);
         g_string_append_len(out, text + done, (gssize)(start - done));
+        note_plain(changes, text + done, start - done);
         do {
             decompose(form, marks, davit_ucd_decode(text, len, at, &n));
             at += n;
@@ -220,12 +243,15 @@ void davit_form_append(DavitForm form, GString *out, const char *text, size_t le
         n = marks->len;
         if (joins)
             n = compose((Mark *)(void *)marks->data, n);
-        for (guint i = 0; i < n; i++)
+        for (guint i = 0; i < n; i++) {
             g_string_append_unichar(out, g_array_index(marks, Mark, i).cp);
+            note_change(changes, g_array_index(marks, Mark, i).change);
+        }
         done = at;
         busy = find_busy(form, text, len, at);
     }
     g_string_append_len(out, text + done, (gssize)(len - done));
+    note_plain(changes, text + done, len - done);
 }
 
 void davit_nfc_append(GString *out, const char *text, size_t len)

@@ -27,6 +27,12 @@ bool davit_form_is_plain(DavitForm form, const char *text, size_t len);
 /* Linear in @len, however many marks follow each other. */
 void davit_form_append(DavitForm form, GString *out, const char *text, size_t len);
 
+/* The same, and an int32_t for each character of the output is appended to @changes (NULL =
+ * not wanted): 0 or -n, it stands for the next character of @text and n more; 1, it was put in
+ * behind the one before. Marks that changed places keep theirs. */
+void davit_form_append_changes(DavitForm form, GString *out, const char *text, size_t len,
+                               GArray *changes);
+
 /* The same for NFC. True if davit_nfc_append would copy @text unchanged. May say false for such a text. */
 bool davit_nfc_is_plain(const char *text, size_t len);
 

@@ -73,7 +73,10 @@ static int32_t read_pretok(DavitTokenizer *t, const char *subject, DavitReport *
         const char *type = davit_node_type(&place, stages[i]);
         bool prefix = false;
 
-        if (strcmp(type, "Metaspace") == 0) {
+        if (strcmp(type, "WhitespaceSplit") == 0 || strcmp(type, "Whitespace") == 0 ||
+            strcmp(type, "BertPreTokenizer") == 0) {
+            t->pretok.drops_space = true;
+        } else if (strcmp(type, "Metaspace") == 0) {
             t->pretok.meta_last = n > 1;
             status = i + 1 == n ? read_metaspace(&t->pretok, &place, stages[i])
                                 : davit_node_unsupported(&place, "type",
@@ -253,7 +256,7 @@ static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
 static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts,
                            DavitReport *report)
 {
-    DavitNormalScratch scratch = {g_string_new(NULL), g_string_new(NULL)};
+    DavitNormalScratch scratch = {g_string_new(NULL), g_string_new(NULL), NULL};
     int32_t status = DAVIT_OK, next = (int32_t)davit_vocab_n_tokens(t->vocab);
 
     for (guint i = 0; i < parts->added->len && status == DAVIT_OK; i++)

@@ -211,8 +211,33 @@ static const char *find(const DavitCharsmap *map, const char *text, size_t len,
 
 /* ---- Hugging Face ---- */
 
+/* @to stands for the @used bytes at @from: the characters that it has more are put in, those
+ * that it has less go with the last one. */
+static void note_replaced(GArray *changes, const char *from, size_t used, const char *to)
+{
+    const int32_t n = (int32_t)g_utf8_strlen(to, -1);
+    const int32_t more = n - (int32_t)g_utf8_strlen(from, (gssize)used);
+
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t change = n - i <= more;
+
+        g_array_append_val(changes, change);
+    }
+    if (more < 0 && changes->len > 0)
+        g_array_index(changes, int32_t, changes->len - 1) += more;
+}
+
+static void note_kept(GArray *changes, const char *text, size_t len)
+{
+    const int32_t none = 0;
+
+    for (size_t i = 0; changes && i < len; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            g_array_append_val(changes, none);
+}
+
 static void append_chars(const DavitCharsmap *map, const char *text, size_t len,
-                         GString *out)
+                         GString *out, GArray *changes)
 {
     size_t used;
     uint32_t n;
@@ -222,6 +247,10 @@ static void append_chars(const DavitCharsmap *map, const char *text, size_t len,
 
         davit_ucd_decode(text, len, at, &n);
         to = find(map, text + at, n, false, &used);
+        if (to && changes)
+            note_replaced(changes, text + at, n, to);
+        else
+            note_kept(changes, text + at, n);
         if (to)
             g_string_append(out, to);
         else
@@ -239,7 +268,7 @@ static size_t plain_run(const DavitCharsmap *map, const char *text, size_t len, 
 }
 
 void davit_charsmap_append(const DavitCharsmap *map, const char *text, size_t len,
-                           GString *out)
+                           GString *out, GArray *changes)
 {
     for (size_t at = 0; at < len;) {
         const size_t plain = plain_run(map, text, len, at);
@@ -247,16 +276,19 @@ void davit_charsmap_append(const DavitCharsmap *map, const char *text, size_t le
         size_t end, used;
 
         g_string_append_len(out, text + at, (gssize)(plain - at));
+        note_kept(changes, text + at, plain - at);
         at = plain;
         if (at == len)
             return;
         end = davit_cluster_end(text, len, at);
         if (end - at < 6)
             to = find(map, text + at, end - at, false, &used);
+        if (to && changes)
+            note_replaced(changes, text + at, end - at, to);
         if (to)
             g_string_append(out, to);
         else
-            append_chars(map, text + at, end - at, out);
+            append_chars(map, text + at, end - at, out, changes);
         at = end;
     }
 }

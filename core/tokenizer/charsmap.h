@@ -33,9 +33,10 @@ void davit_charsmap_free(DavitCharsmap *map); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitCharsmap, davit_charsmap_free)
 
 /* As Hugging Face's Precompiled: by grapheme clusters; the shortest text that begins a
- * cluster below 6 bytes replaces all of it, else its characters are looked at alone. */
+ * cluster below 6 bytes replaces all of it, else its characters are looked at alone. @changes: as
+ * davit_trace_changes takes them (origin.h); NULL = not wanted. */
 void davit_charsmap_append(const DavitCharsmap *map, const char *text, size_t len,
-                           GString *out);
+                           GString *out, GArray *changes);
 
 /* sentencepiece's normalizer_spec. */
 typedef struct DavitSpmRules {

@@ -9,6 +9,8 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/origin.h"
+
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
 {
     DavitEncoder *encoder = g_new0(DavitEncoder, 1);
@@ -16,7 +18,7 @@ DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
     encoder->tokenizer = tokenizer;
     encoder->ends = g_new(uint64_t, DAVIT_SCAN_CAP);
     encoder->ends_cap = DAVIT_SCAN_CAP;
-    encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL)};
+    encoder->normal = (DavitNormalScratch){g_string_new(NULL), g_string_new(NULL), NULL};
     encoder->marked = g_string_new(NULL);
     encoder->front = g_string_new(NULL);
     return encoder;
@@ -94,10 +96,13 @@ static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, boo
 
     if (job->align)
         davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
+    encoder->normal.origin = job->align ? job->align->origin : NULL;
     text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
     if (!text)
         return DAVIT_E_LIMIT;
     const bool same = text == raw && len == raw_len;
+    if (job->align && !same)
+        davit_align_normal(job->align, job->normal, text, len);
     if (job->stretches &&
         !same) { /* the scratch is used again before its stretches are */
         char *copy = g_try_malloc(len + 1);
@@ -322,8 +327,12 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
                            DavitReport *report)
 {
     const DavitTokenizer *t = encoder->tokenizer;
-    DavitAlign align = {.tokenizer = t, .spans = spans};
-    DavitEncodeJob job = {.encoder = encoder, .out = out, .align = &align, .start = text};
+    g_autoptr(GArray) origin = g_array_new(FALSE, FALSE, sizeof(DavitOrigin));
+    g_autoptr(GArray) normal_spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+    DavitAlign normal = {.spans = normal_spans};
+    DavitAlign align = {.tokenizer = t, .spans = spans, .origin = origin};
+    DavitEncodeJob job = {.encoder = encoder, .out = out, .align = &align, .normal = &normal,
+                          .start = text};
     const guint before = spans->len;
     int32_t status;
 
@@ -331,6 +340,7 @@ int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
         append_spans(spans, t->post.prefix.n, 0);
     const guint body = spans->len;
     status = davit_encode_run(&job, text, len, flags, report);
+    encoder->normal.origin = NULL;
     if (status != DAVIT_OK) {
         g_array_set_size(spans, before);
         return status;

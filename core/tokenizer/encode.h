@@ -46,6 +46,7 @@ typedef struct DavitEncodeJob {
     void *ctx;
     bool safe;
     DavitAlign *align;     /* NULL = no spans are wanted */
+    DavitAlign *normal;    /* with align: its scratch */
     const char *start;     /* of the whole text, for spans */
     const uint8_t *locked; /* of the text's bytes: no special token may touch them */
     const char *text;      /* the text that locked belongs to */

@@ -31,6 +31,7 @@ bool davit_normalizer_is_empty(const DavitNormalizer *normalizer);
 /* Two buffers that steps write to in turn. */
 typedef struct DavitNormalScratch {
     GString *a, *b;
+    GArray *origin; /* DavitOrigin for each byte of the result (origin.h); NULL = not wanted */
 } DavitNormalScratch;
 
 /* Returns: (borrowed) @text or a buffer of @scratch, *out_len bytes, valid until the next

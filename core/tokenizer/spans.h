@@ -2,8 +2,10 @@
  * Which bytes of the input an id stands for. For core/tokenizer/ only.
  *
  * The text that the model sees is walked beside the raw text: bytes are equal, a mark
- * stands for a space or was put in front, white space was dropped. Where that does not
- * explain a part (its normaliser changed characters), all its ids get the whole part.
+ * stands for a space or was put in front, white space was dropped. Where the normaliser
+ * changed a part, the model's text is walked beside the normalised text, whose bytes have an
+ * origin in the raw one (origin.h). Where neither explains a part (sentencepiece's own
+ * normaliser), all its ids get the whole part.
  */
 #ifndef DAVIT_TOKENIZER_SPANS_H
 #define DAVIT_TOKENIZER_SPANS_H
@@ -19,10 +21,14 @@ typedef struct DavitAlign {
     uint64_t base; /* offset of the part in the input */
     guint first;   /* first span of the part */
     bool lost;
+    struct DavitAlign *normal; /* (borrowed) beside the normalised text; NULL = there is none */
+    GArray *origin;            /* (borrowed) DavitOrigin of its bytes, in the part */
 } DavitAlign;
 
 /* A part begins: @len bytes at @raw, @base in the input. */
 void davit_align_start(DavitAlign *align, const char *raw, size_t len, uint64_t base);
+/* The part's normalised text is another one: walk beside it, too. @normal is scratch. */
+void davit_align_normal(DavitAlign *align, DavitAlign *normal, const char *text, size_t len);
 /* The model made @n ids of @text, the next piece of the part. */
 void davit_align_piece(DavitAlign *align, const char *text, size_t len,
                        const int32_t *ids, size_t n);

@@ -251,6 +251,65 @@ static void spans_follow_the_fit(void)
     }
 }
 
+/* Whole characters of @text. */
+static DavitSpan widened(const char *text, size_t len, DavitSpan span)
+{
+    while (span.start > 0 && ((uint8_t)text[span.start] & 0xc0) == 0x80)
+        span.start--;
+    while (span.end < len && ((uint8_t)text[span.end] & 0xc0) == 0x80)
+        span.end++;
+    return span;
+}
+
+/* Hugging Face's offsets are whole characters; ours may be finer inside those that did not
+ * change. @golden: [text, ids, starts and ends]. */
+static void check_offsets(DavitEncoder *encoder, const json_t *golden)
+{
+    const json_t *want_ids = json_array_get(golden, 1), *want = json_array_get(golden, 2);
+    const char *text = json_string_value(json_array_get(golden, 0));
+    const size_t len = json_string_length(json_array_get(golden, 0));
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(DavitSpan));
+    DavitIds ids = {0};
+
+    g_assert_cmpint(davit_encode_spans(encoder, text, len, 0, &ids, spans, report), ==, DAVIT_OK);
+    g_assert_cmpuint(ids.n, ==, json_array_size(want_ids));
+    for (guint i = 0; i < spans->len; i++) {
+        const DavitSpan span = widened(text, len, g_array_index(spans, DavitSpan, i));
+
+        if (span.start != (uint64_t)json_integer_value(json_array_get(want, 2 * i)) ||
+            span.end != (uint64_t)json_integer_value(json_array_get(want, 2 * i + 1)))
+            g_test_message("id %u of \"%s\": %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, i,
+                           text, span.start, span.end);
+        g_assert_cmpint(ids.ids[i], ==, json_integer_value(json_array_get(want_ids, i)));
+        g_assert_cmpuint(span.start, ==, json_integer_value(json_array_get(want, 2 * i)));
+        g_assert_cmpuint(span.end, ==, json_integer_value(json_array_get(want, 2 * i + 1)));
+    }
+    davit_ids_clear(&ids);
+}
+
+static void offsets_are_hugging_face_s(void)
+{
+    g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests", "golden", "tokenizers",
+                                             "spans.golden.json", NULL);
+    json_t *all = json_load_file(path, JSON_ALLOW_NUL, NULL), *cases, *one;
+    const char *name;
+    size_t i;
+
+    g_assert_cmpuint(json_object_size(all), >=, 15);
+    json_object_foreach (all, name, cases) {
+        g_autofree char *file = g_strdup_printf("%s/tests/golden/tokenizers/%s.json",
+                                                DAVIT_SOURCE_DIR, name);
+        g_autoptr(DavitTokenizer) t = davit_test_load(file);
+        g_autoptr(DavitEncoder) encoder = davit_encoder_new(t);
+
+        g_assert_cmpuint(json_array_size(cases), >, 60);
+        json_array_foreach (cases, i, one)
+            check_offsets(encoder, one);
+    }
+    json_decref(all);
+}
+
 /* ---- charsmaps ---- */
 
 /* (owned) @n units and the text "x". */
@@ -397,6 +456,7 @@ int main(int argc, char **argv)
     g_test_add_func("/encoder_files/scores", scores_are_read_as_serde_reads_them);
     g_test_add_func("/encoder_files/unknown_fits", unknown_fits_are_refused);
     g_test_add_func("/encoder_files/spans_fit", spans_follow_the_fit);
+    g_test_add_func("/encoder_files/offsets", offsets_are_hugging_face_s);
     g_test_add_func("/encoder_files/broken_charsmap", broken_charsmaps_are_refused);
     g_test_add_func("/encoder_files/cut_charsmap", cut_charsmap_is_refused);
     g_test_add_func("/encoder_files/changed_models", changed_models_are_refused_or_work);

@@ -196,14 +196,18 @@ int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char
                              size_t len, uint32_t flags, DavitIds *out,
                              DavitReport *report);
 
-/* The bytes of the input that an id stands for; start = end for an id that was added. */
+/* The bytes of the input that an id stands for; start = end for an id that was added round
+ * the text. */
 typedef struct DavitSpan {
     uint64_t start, end;
 } DavitSpan;
 
-/* As davit_encode, and one DavitSpan per new id is appended to @spans. Exact, also inside
- * characters, where the normaliser leaves the text alone or turns spaces into marks; where
- * it changes more, the ids of a part (between added tokens) all get the whole part. */
+/* As davit_encode, and one DavitSpan per new id is appended to @spans. They are those of
+ * Hugging Face's encode (without trim_offsets; in bytes, and exact inside characters that the
+ * normaliser leaves alone): what was put in has the place of the character before it, or at the
+ * start behind it; a character that was put together from several has the place of the first.
+ * With sentencepiece's own normaliser the ids of a part (between added tokens) that it changed
+ * may all get it whole. */
 int32_t davit_encode_spans(DavitEncoder *encoder, const char *text, size_t len,
                            uint32_t flags, DavitIds *out, GArray *spans,
                            DavitReport *report);

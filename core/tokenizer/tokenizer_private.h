@@ -39,6 +39,7 @@ typedef struct DavitPretok {
     DavitMetaScheme meta;
     bool meta_last;  /* Metaspace behind other stages: done on each piece */
     bool meta_split; /* then: pieces are cut before each mark */
+    bool drops_space; /* white space between pieces belongs to none of them */
     char mark[8]; /* Metaspace: what a space becomes */
     size_t mark_len;
 } DavitPretok;

@@ -13,6 +13,7 @@ DavitPiecesMade davit_wordpiece_init(DavitWordPiece *w, const DavitVocab *vocab,
     if (made != DAVIT_PIECES_MADE)
         return made;
     w->inside = w->pieces.root;
+    w->inside_len = prefix_len;
     for (size_t i = 0; i < prefix_len && w->inside != 0; i++) {
         if (davit_pieces_step(&w->pieces, &w->inside, prefix[i]) == DAVIT_PIECE_UNUSED)
             w->inside = 0;

@@ -14,6 +14,7 @@
 typedef struct DavitWordPiece {
     DavitPieces pieces;
     uint32_t inside;    /* base behind the prefix of tokens inside a word; 0 = there are none */
+    size_t inside_len;  /* bytes of that prefix */
     int32_t unk;        /* -1 = not in the vocabulary */
     uint64_t max_chars; /* of one word; longer ones are unknown */
 } DavitWordPiece;

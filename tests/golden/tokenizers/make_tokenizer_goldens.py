@@ -21,6 +21,8 @@ sha256 of the ids and texts of random strings that the test makes again from the
 
   python3 make_tokenizer_goldens.py --corpus            ids of the texts in corpus/, as hashes:
       corpus.golden.json
+  python3 make_tokenizer_goldens.py --spans             which bytes each id stands for:
+      spans.golden.json
 
 Needs the PyPI packages tokenizers 0.23, whose version is in the output, and sentencepiece.
 """
@@ -431,7 +433,32 @@ def corpus():
     return out
 
 
+# Normalisers and pre-tokenizers that change the text, put something in or drop something.
+SPANS = ["qwen2", "added", "spm_legacy", "spm_gemma", "spm_first", "spm_always", "spm_fuse", "spm_unk",
+         "gpt2_prefix", "unigram_t5", "unigram_albert", "unigram_blanks", "bert_cased", "bert_uncased",
+         "bert_forms"]
+
+
+def spans():
+    """{family: [[text, ids, starts and ends in bytes]]}; Hugging Face counts characters."""
+    out = {}
+    for name, tok in all_families(SPANS):
+        rnd, out[name] = Random(START), []
+        for text in TEXTS + [random_text(rnd, [], alphabet_of(name)) for _ in range(40)]:
+            if len(text) > 60:
+                continue
+            at = [0]
+            for c in text:
+                at.append(at[-1] + len(c.encode()))
+            e = tok.encode(text, add_special_tokens=False)
+            out[name].append([text, e.ids, [at[i] for pair in e.offsets for i in pair]])
+    return out
+
+
 def main():
+    if sys.argv[1:2] == ["--spans"]:
+        write("spans.golden.json", spans())
+        return
     if sys.argv[1:2] == ["--real"]:
         out = {}
         for name in sorted(os.listdir(sys.argv[2])):
