@@ -18,7 +18,7 @@ static bool is_word(const char *text, size_t n)
     if (n == 0 || n > 96 || text[0] == '.' || text[0] == '-' || text[n - 1] == '.')
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!g_ascii_isalnum(text[i]) && !strchr("-_.", text[i]))
+        if (!g_ascii_isalnum(text[i]) && !memchr("-_.", text[i], 3))
             return false;
     return true;
 }

@@ -21,6 +21,15 @@ static int32_t no_memory(const DavitTokParts *parts, DavitReport *report)
                                             .message = "no memory for the tokens"});
 }
 
+bool davit_tok_is_base64(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!g_ascii_isalnum(text[i]) && text[i] != '+' && text[i] != '/' && text[i] != '=')
+            return false;
+    }
+    return true;
+}
+
 int32_t davit_tok_add_rank(DavitTokParts *parts, int64_t id, const char *bytes,
                            size_t len, GString *room, DavitReport *report)
 {

@@ -38,11 +38,8 @@ static bool is_tiktoken(const char *text, size_t len)
     const size_t n = end ? (size_t)(end - text) : len;
     const char *space = memchr(text, ' ', n);
 
-    for (const char *p = text; space && p < space; p++) {
-        if (!g_ascii_isalnum(*p) && !strchr("+/=", *p))
-            return false;
-    }
-    return space && space > text && space + 1 < text + n && g_ascii_isdigit(space[1]);
+    return space && space > text && space + 1 < text + n && g_ascii_isdigit(space[1]) &&
+           davit_tok_is_base64(text, (size_t)(space - text));
 }
 
 DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,

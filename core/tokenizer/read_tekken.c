@@ -106,11 +106,7 @@ static int32_t read_entry(Reading *r, GString *coded, int64_t *rank)
 
 static bool is_base64(const GString *coded)
 {
-    for (size_t i = 0; i < coded->len; i++) {
-        if (!g_ascii_isalnum(coded->str[i]) && !strchr("+/=", coded->str[i]))
-            return false;
-    }
-    return coded->len > 0 && coded->len % 4 == 0;
+    return coded->len > 0 && coded->len % 4 == 0 && davit_tok_is_base64(coded->str, coded->len);
 }
 
 static int32_t read_vocab(Reading *r)

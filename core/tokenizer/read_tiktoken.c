@@ -42,10 +42,8 @@ static int32_t read_line(DavitTokParts *parts, const char *text, size_t len, siz
 
     if (rank < 0 || n == 0 || n % 4 != 0)
         return refuse_line(parts, line, "the line is not a token and its rank", report);
-    for (size_t i = 0; i < n; i++) {
-        if (!g_ascii_isalnum(text[i]) && !strchr("+/=", text[i]))
-            return refuse_line(parts, line, "the token is not base64", report);
-    }
+    if (!davit_tok_is_base64(text, n))
+        return refuse_line(parts, line, "the token is not base64", report);
     g_base64_decode_inplace(coded, &n_bytes);
     if (n_bytes == 0)
         return refuse_line(parts, line, "the token has no bytes", report);

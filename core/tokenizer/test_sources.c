@@ -183,6 +183,7 @@ static void broken_rank_lists_are_malformed(void)
     refused_text("YQ== 0\nYg==\n", DAVIT_R_TOKENIZER_INVALID);
     refused_text("YQ== 0\nY!== 1\n", DAVIT_R_TOKENIZER_INVALID);
     refused_text("YQ== 0\nYQ= 1\n", DAVIT_R_TOKENIZER_INVALID);
+    refused("YQ== 0\nY\0== 1\n", 14, DAVIT_R_TOKENIZER_INVALID, NULL);
 }
 
 /* Every split of every token is looked up: a token as long as the file would take its
@@ -216,6 +217,10 @@ static void broken_tekken_files_are_malformed(void)
         "{\"config\":{\"default_vocab_size\":3,\"default_num_special_tokens\":1},"
         "\"vocab\":[{\"rank\":0,\"token_bytes\":\"YQ==\"}]}",
         DAVIT_R_TOKENIZER_INVALID); /* a rank is missing */
+    refused_text(
+        "{\"config\":{\"default_vocab_size\":2,\"default_num_special_tokens\":1},"
+        "\"vocab\":[{\"rank\":0,\"token_bytes\":\"Y\\u0000==\"}]}",
+        DAVIT_R_TOKENIZER_INVALID); /* a NUL is not base64 */
     refused_text(
         "{\"config\":{\"default_vocab_size\":-3,\"default_num_special_tokens\":1},"
         "\"vocab\":[]}",

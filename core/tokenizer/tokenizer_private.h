@@ -122,6 +122,9 @@ void davit_tok_make_post(DavitTokParts *parts, int64_t bos, int64_t eos);
 
 /* ---- rank lists: tokens as bytes, joined where the result has the lowest rank ---- */
 
+/* Whether @n bytes at @text are characters of base64; a NUL is none. */
+bool davit_tok_is_base64(const char *text, size_t n);
+
 /* Give @id = rank + a constant the token @bytes. @room is scratch. */
 int32_t davit_tok_add_rank(DavitTokParts *parts, int64_t id, const char *bytes,
                            size_t len, GString *room, DavitReport *report);
