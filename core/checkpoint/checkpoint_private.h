@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Inside of DavitCheckpoint, for the files of this folder and for tests that link a
  * plugin's table directly. Reading order: checkpoint.c, ask.c, collect.c, set.c,
- * settle.c, keys.c. */
+ * sort.c, settle.c, keys.c. */
 #ifndef DAVIT_CHECKPOINT_PRIVATE_H
 #define DAVIT_CHECKPOINT_PRIVATE_H
 
@@ -37,7 +37,8 @@ typedef struct DavitPart {
     const DavitFormat *format; /* (borrowed) who opened it */
     void *reader;              /* the format's, until close */
     DavitSink *sink;           /* (borrowed) while it is being opened */
-    GArray *tensors;     /* davit_tensor_info in the format's order; .file is not set */
+    size_t first_tensor; /* its tensors in the catalogue's array, until that is sorted */
+    size_t n_tensors;
     GArray *keys;        /* davit_kv */
     uint32_t *key_order; /* indices of keys, sorted by name; keys->len of them */
     GArray *refs;        /* DavitRef */
@@ -53,6 +54,7 @@ struct davit_catalog {
     DavitPart *index;           /* NULL = none */
     GPtrArray *parts;           /* DavitPart, in the order that tensor.file counts */
     GStringChunk *text;         /* names of tensors, keys and files */
+    GArray *gathered; /* davit_tensor_info while files are opened; then NULL, and */
     davit_tensor_info *tensors; /* sorted by name */
     size_t n_tensors;
     uint64_t n_bytes;
@@ -94,9 +96,14 @@ const davit_kv *davit_part_key(const DavitPart *part, const char *key);
  * @report; false if one of them is an error. */
 bool davit_set_open(DavitCheckpoint *ckpt, const char *entry, DavitReport *report);
 
+/* ---- sort.c ---- */
+
+/* By name, those of one name by file. */
+void davit_tensors_sort(davit_tensor_info *tensors, size_t n);
+
 /* ---- settle.c: do they fit together ---- */
 
-/* Sorted table of all tensors; duplicates are errors. */
+/* Sorted table of all tensors, made of those gathered; duplicates are errors. */
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report);
 /* Index against shards, sizes, split keys. */
 void davit_settle_set(DavitCheckpoint *ckpt, DavitReport *report);

@@ -84,37 +84,50 @@ static const char *intern_dtype(DavitPart *part, const char *name)
     return part->dtype_name;
 }
 
-static int32_t collect_tensor(void *ctx, const davit_extent *extent)
+static int32_t name_unusable(DavitPart *part, const davit_extent *e)
 {
-    DavitPart *part = ctx;
-    davit_extent e = {0};
+    g_autofree char *shown =
+        davit_escape(e->name.ptr ? e->name.ptr : "", (size_t)MIN(e->name.len, 200), 200);
+
+    return bad(part, DAVIT_R_HEADER_INVALID, part->name, "UTF-8 of 1 to 4096 bytes", shown,
+               "a tensor's name is not usable");
+}
+
+static int32_t collect_whole(DavitPart *part, const davit_extent *e)
+{
     davit_tensor_info t = {.struct_size = DAVIT_END(davit_tensor_info, block_bytes)};
     int32_t status;
 
-    memcpy(&e, extent, (size_t)MIN(sizeof e, extent->struct_size));
-    t.name = keep_name(part->ckpt, e.name, DAVIT_MAX_TENSOR_NAME);
-    if (!t.name) {
-        g_autofree char *shown =
-            davit_escape(e.name.ptr ? e.name.ptr : "", (size_t)MIN(e.name.len, 200), 200);
-
-        return bad(part, DAVIT_R_HEADER_INVALID, part->name, "UTF-8 of 1 to 4096 bytes",
-                   shown, "a tensor's name is not usable");
-    }
-    if (!e.dtype || e.rank > DAVIT_MAX_RANK)
+    t.name = keep_name(part->ckpt, e->name, DAVIT_MAX_TENSOR_NAME);
+    if (!t.name)
+        return name_unusable(part, e);
+    if (!e->dtype || e->rank > DAVIT_MAX_RANK)
         return bad(part, DAVIT_R_HEADER_INVALID, t.name,
                    "a dtype and at most 8 dimensions", NULL,
                    "the plugin gives no usable dtype or shape");
-    t.dtype = intern_dtype(part, e.dtype);
-    t.rank = e.rank;
-    memcpy(t.shape, e.shape, e.rank * sizeof t.shape[0]);
-    t.off = e.off;
-    t.n_bytes = e.n_bytes;
-    t.block_elems = e.block_elems;
-    t.block_bytes = e.block_bytes;
+    t.dtype = intern_dtype(part, e->dtype);
+    t.rank = e->rank;
+    memcpy(t.shape, e->shape, e->rank * sizeof t.shape[0]);
+    t.off = e->off;
+    t.n_bytes = e->n_bytes;
+    t.block_elems = e->block_elems;
+    t.block_bytes = e->block_bytes;
     status = check_extent(part, &t);
-    if (!status)
-        g_array_append_val(part->tensors, t);
+    if (!status) {
+        g_array_append_val(part->ckpt->gathered, t);
+        part->n_tensors++;
+    }
     return status;
+}
+
+static int32_t collect_tensor(void *ctx, const davit_extent *extent)
+{
+    davit_extent e = {0};
+
+    if (extent->struct_size >= sizeof e)
+        return collect_whole(ctx, extent);
+    memcpy(&e, extent, (size_t)extent->struct_size); /* of an older plugin */
+    return collect_whole(ctx, &e);
 }
 
 /* ---- keys and references ---- */
@@ -227,7 +240,7 @@ static DavitPart *part_new(DavitCheckpoint *ckpt, DavitSource *source)
     part->ckpt = ckpt;
     part->name = g_strdup(davit_source_name(source));
     part->source = source;
-    part->tensors = g_array_new(FALSE, FALSE, sizeof(davit_tensor_info));
+    part->first_tensor = ckpt->gathered->len;
     part->keys = g_array_new(FALSE, FALSE, sizeof(davit_kv));
     part->refs = g_array_new(FALSE, FALSE, sizeof(DavitRef));
     return part;
@@ -241,7 +254,6 @@ void davit_part_free(void *p)
         return;
     if (part->reader)
         part->format->iface->close(part->format->self, part->reader);
-    g_array_unref(part->tensors);
     g_array_unref(part->keys);
     g_array_unref(part->refs);
     g_free(part->key_order);
@@ -303,6 +315,7 @@ DavitPart *davit_part_open_source(DavitCheckpoint *ckpt, DavitSource *source,
     part->format = davit_ask_file(ckpt, source, report);
     if (part->format && !run_open(part, report))
         return part;
+    g_array_set_size(ckpt->gathered, (guint)part->first_tensor);
     davit_part_free(part);
     return NULL;
 }

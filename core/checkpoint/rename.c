@@ -226,12 +226,6 @@ static void rename_one(DavitCheckpoint *ckpt, davit_tensor_info *t)
         t->name = g_string_chunk_insert(ckpt->text, name);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const davit_tensor_info *)a)->name,
-                  ((const davit_tensor_info *)b)->name);
-}
-
 static void check_rules(const DavitCheckpoint *ckpt, DavitReport *report)
 {
     for (guint r = 0; r < ckpt->renames->len; r++) {
@@ -261,8 +255,7 @@ int32_t davit_checkpoint_rename(DavitCheckpoint *ckpt, GPtrArray *rules,
     ckpt->renames = rules;
     for (size_t i = 0; i < ckpt->n_tensors; i++)
         rename_one(ckpt, &ckpt->tensors[i]);
-    if (ckpt->n_tensors)
-        qsort(ckpt->tensors, ckpt->n_tensors, sizeof *ckpt->tensors, by_name);
+    davit_tensors_sort(ckpt->tensors, ckpt->n_tensors);
     check_rules(ckpt, report);
     for (size_t i = 1; i < ckpt->n_tensors; i++) {
         if (strcmp(ckpt->tensors[i - 1].name, ckpt->tensors[i].name) == 0)

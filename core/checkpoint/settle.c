@@ -15,15 +15,6 @@ static const DavitPart *get_part(const DavitCheckpoint *ckpt, uint32_t file)
 
 /* ---- the table ---- */
 
-static int compare_tensors(const void *a, const void *b)
-{
-    const davit_tensor_info *x = a;
-    const davit_tensor_info *y = b;
-    const int order = strcmp(x->name, y->name);
-
-    return order ? order : (x->file > y->file) - (x->file < y->file);
-}
-
 static void report_twice(const DavitCheckpoint *ckpt, const davit_tensor_info *a,
                          const davit_tensor_info *b, DavitMany *twice)
 {
@@ -46,27 +37,22 @@ static void report_twice(const DavitCheckpoint *ckpt, const davit_tensor_info *a
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
 {
     DavitMany twice = {.report = report};
-    size_t n = 0;
 
-    for (guint i = 0; i < ckpt->parts->len; i++)
-        n += get_part(ckpt, i)->tensors->len;
-    ckpt->tensors = g_new(davit_tensor_info, MAX(n, 1));
+    ckpt->n_tensors = ckpt->gathered->len;
+    ckpt->tensors = g_array_steal(ckpt->gathered, NULL);
+    g_clear_pointer(&ckpt->gathered, g_array_unref);
     for (guint i = 0; i < ckpt->parts->len; i++) {
-        const GArray *from = get_part(ckpt, i)->tensors;
-        davit_tensor_info *to = ckpt->tensors + ckpt->n_tensors;
+        const DavitPart *part = get_part(ckpt, i);
 
-        if (from->len)
-            memcpy(to, from->data, from->len * sizeof *to);
-        for (guint k = 0; k < from->len; k++) {
-            to[k].file = i;
-            ckpt->n_bytes +=
-                to[k].n_bytes; /* each lies inside a real file: no overflow */
+        for (size_t k = 0; k < part->n_tensors; k++) {
+            davit_tensor_info *t = &ckpt->tensors[part->first_tensor + k];
+
+            t->file = i;
+            ckpt->n_bytes += t->n_bytes; /* each lies inside a real file: no overflow */
         }
-        ckpt->n_tensors += from->len;
     }
-    if (n)
-        qsort(ckpt->tensors, n, sizeof *ckpt->tensors, compare_tensors);
-    for (size_t i = 1; i < n; i++)
+    davit_tensors_sort(ckpt->tensors, ckpt->n_tensors);
+    for (size_t i = 1; i < ckpt->n_tensors; i++)
         if (strcmp(ckpt->tensors[i - 1].name, ckpt->tensors[i].name) == 0)
             report_twice(ckpt, &ckpt->tensors[i - 1], &ckpt->tensors[i], &twice);
     davit_many_end(&twice);

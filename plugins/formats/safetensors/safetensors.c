@@ -227,6 +227,8 @@ static int32_t open_tensors(st_open *o)
 
     if (!status)
         status = st_read_text(o, 8, n);
+    if (!status && st_read_plain(o, 8 + n, size - 8 - n, &status))
+        return status;
     if (!status)
         status = st_read_header(o, &table);
     if (!status)

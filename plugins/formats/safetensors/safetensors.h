@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of this plugin share. Reading order: safetensors.c, st_probe.c,
- * st_header.c, st_ranges.c, st_index.c. */
+ * st_header.c, st_ranges.c, st_plain.c, st_index.c. */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
 
@@ -44,6 +44,14 @@ typedef struct st_open {
     int32_t status; /* first error, DAVIT_OK so far */
 } st_open;
 
+/* A dtype of the format and what core calls it. */
+typedef struct st_dtype {
+    const char *name;  /* "BF16" */
+    const char *dtype; /* "bf16/1" */
+    uint32_t block_elems;
+    uint32_t block_bytes;
+} st_dtype;
+
 /* One entry of the header. */
 typedef struct st_tensor {
     davit_span name;
@@ -72,7 +80,13 @@ int32_t st_read_header(st_open *o, st_table *table);
 /* Ranges against each other and the file; then deliver. @data_off: start of the data. */
 int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off,
                         uint64_t data_bytes);
+/* The same for a header without fault in the reference writer's form: returns 1 and
+ * *out_status once it is delivered. 0 = it is not so; nothing was said or delivered. */
+int st_read_plain(st_open *o, uint64_t data_off, uint64_t data_bytes, int32_t *out_status);
 int32_t st_read_index(st_open *o);
+
+/* (static) NULL = none has that name. */
+const st_dtype *st_find_dtype(davit_span name);
 
 /* A finding about @span; counts it, keeps its status, and returns it. */
 int32_t st_find(st_open *o, davit_span subject, int32_t status,

@@ -12,12 +12,7 @@
 
 /* safetensors 0.6, enum Dtype; bits of one element in the comment where not whole bytes.
  */
-static const struct {
-    const char *name;
-    const char *dtype;
-    uint32_t block_elems;
-    uint32_t block_bytes;
-} dtypes[] = {
+static const st_dtype dtypes[] = {
     {"F32", "f32/1", 1, 4},
     {"BF16", "bf16/1", 1, 2},
     {"F16", "f16/1", 1, 2},
@@ -41,6 +36,14 @@ static const struct {
     {"BOOL", "bool/1", 1, 1},
     {"C64", "c64/1", 1, 8},
 };
+
+const st_dtype *st_find_dtype(davit_span name)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (st_is(name, dtypes[i].name))
+            return &dtypes[i];
+    return NULL;
+}
 
 #define HAS_DTYPE   1u
 #define HAS_SHAPE   2u
@@ -75,18 +78,18 @@ static int32_t read_dtype(st_open *o, st_tensor *t)
 {
     davit_json_event event;
     const int32_t status = next(o, &event);
+    const st_dtype *dtype;
     char found[64];
 
     if (status)
         return status;
     if (event.type != DAVIT_JSON_STRING)
         return wrong_type(o, t->name, &event, "a string", "dtype is not a string");
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        if (!st_is(event.text, dtypes[i].name))
-            continue;
-        t->dtype = dtypes[i].dtype;
-        t->block_elems = dtypes[i].block_elems;
-        t->block_bytes = dtypes[i].block_bytes;
+    dtype = st_find_dtype(event.text);
+    if (dtype) {
+        t->dtype = dtype->dtype;
+        t->block_elems = dtype->block_elems;
+        t->block_bytes = dtype->block_bytes;
         return DAVIT_OK;
     }
     snprintf(found, sizeof found, "%.*s",

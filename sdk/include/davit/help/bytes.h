@@ -39,7 +39,8 @@ static inline int davit_bytes_add(uint64_t a, uint64_t b, uint64_t *out)
 
 static inline int davit_bytes_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
-    if (a != 0 && b > UINT64_MAX / a)
+    /* no division where both are of 32 bits, as nearly all are */
+    if ((a | b) >> 32 != 0 && a != 0 && b > UINT64_MAX / a)
         return 0;
     *out = a * b;
     return 1;
@@ -81,9 +82,12 @@ static inline int davit_bytes_of_shape(const uint64_t *shape, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         if (!davit_bytes_mul(n_elems, shape[i], &n_elems) || n_elems > INT64_MAX)
             return DAVIT_SHAPE_OVERFLOW;
-    if (last % block_elems != 0)
-        return DAVIT_SHAPE_BLOCK;
-    if (!davit_bytes_mul(n_elems / block_elems, block_bytes, &n_bytes) ||
+    if (block_elems > 1) {
+        if (last % block_elems != 0)
+            return DAVIT_SHAPE_BLOCK;
+        n_elems /= block_elems;
+    }
+    if (!davit_bytes_mul(n_elems, block_bytes, &n_bytes) ||
         n_bytes > INT64_MAX)
         return DAVIT_SHAPE_OVERFLOW;
     *out_bytes = n_bytes;
