@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/inspect_quant.h"
+#include "cli/inspect_tensors.h"
 
 static const DavitFlag flags[] = {
     {"tensors", 't', DAVIT_FLAG_TEXT, "GLOB", "list only tensors whose name matches", NULL, NULL,
@@ -66,30 +67,6 @@ static json_t *key_json(const davit_kv *kv)
                      (json_int_t)kv->count, "first", first);
 }
 
-static json_t *tensor_json(const DavitCheckpoint *c, const davit_tensor_info *t)
-{
-    json_t *shape = json_array();
-    for (uint32_t r = 0; r < t->rank; r++)
-        json_array_append_new(shape, json_integer((json_int_t)t->shape[r]));
-    return json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "name", davit_json_text(t->name), "dtype",
-                     t->dtype, "shape", shape, "file",
-                     davit_json_text(davit_checkpoint_file(c, t->file).name), "offset",
-                     (json_int_t)t->off, "bytes", (json_int_t)t->n_bytes);
-}
-
-static void print_tensor(const DavitCheckpoint *c, const davit_tensor_info *t)
-{
-    g_autoptr(GString) shape = g_string_new("[");
-    for (uint32_t r = 0; r < t->rank; r++)
-        g_string_append_printf(shape, "%s%" G_GUINT64_FORMAT, r ? ", " : "", t->shape[r]);
-    g_string_append_c(shape, ']');
-    const int n = (int)strcspn(t->dtype, "/");
-    g_autofree char *name = davit_escape(t->name, strlen(t->name), 120);
-    printf("  %-52s %-8.*s %-20s %12" G_GUINT64_FORMAT "  %s+%" G_GUINT64_FORMAT "\n", name, n,
-           t->dtype, shape->str, t->n_bytes, davit_shown(davit_checkpoint_file(c, t->file).name),
-           t->off);
-}
-
 static uint64_t elements(const davit_tensor_info *t)
 {
     uint64_t n = 1;
@@ -106,13 +83,17 @@ typedef struct DtypeSum {
 static GTree *sum_dtypes(const DavitCheckpoint *c)
 {
     GTree *sums = g_tree_new_full((GCompareDataFunc)(void (*)(void))strcmp, NULL, g_free, g_free);
+    const char *last = NULL; /* interned; neighbours have the same */
+    DtypeSum *sum = NULL;
     for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
-        DtypeSum *sum = g_tree_lookup(sums, t->dtype);
+        if (t->dtype != last)
+            sum = g_tree_lookup(sums, t->dtype);
         if (!sum) {
             sum = g_new0(DtypeSum, 1);
             g_tree_insert(sums, g_strdup(t->dtype), sum);
         }
+        last = t->dtype;
         sum->n_tensors++;
         sum->n_elems += elements(t);
         sum->n_bytes += t->n_bytes;
@@ -143,7 +124,7 @@ static gboolean print_dtype(gpointer key, gpointer value, gpointer data)
 static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char *glob, GTree *sums,
                           json_t *quantised)
 {
-    json_t *files = json_array(), *tensors = json_array(), *keys = json_object();
+    json_t *files = json_array(), *keys = json_object();
     json_t *dtypes = json_object();
     for (size_t i = 0; i < davit_checkpoint_n_files(c); i++) {
         const DavitCheckpointFile f = davit_checkpoint_file(c, i);
@@ -151,11 +132,6 @@ static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char 
                                                davit_json_text(f.name), "format", f.format,
                                                "bytes", (json_int_t)f.n_bytes, "tensors",
                                                (json_int_t)f.n_tensors));
-    }
-    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
-        const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
-        if (!glob || g_pattern_match_simple(glob, t->name))
-            json_array_append_new(tensors, tensor_json(c, t));
     }
     for (size_t i = 0; i < davit_checkpoint_n_keys(c); i++) {
         const davit_kv *kv = davit_checkpoint_key(c, i);
@@ -172,7 +148,11 @@ static void fill_document(DavitCall *call, const DavitCheckpoint *c, const char 
     json_decref(dtypes);
     json_object_set(call->doc, "quantised", quantised);
     json_object_set_new(call->doc, "metadata", keys);
-    json_object_set_new(call->doc, "tensors", tensors);
+    DavitJsonWriter *w = davit_call_begin_part(call, "tensors");
+    davit_json_begin(w, NULL, false);
+    davit_inspect_tensors_write(c, glob, w);
+    davit_json_end(w);
+    davit_json_writer_finish(w);
 }
 
 static void print_keys(const DavitCheckpoint *c)
@@ -206,11 +186,7 @@ static void print_text(const DavitCheckpoint *c, const char *glob, GTree *sums,
     g_tree_foreach(sums, print_dtype, NULL);
     davit_inspect_quant_print(quantised);
     printf("tensors (name, dtype, shape, bytes, file+offset)\n");
-    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
-        const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
-        if (!glob || g_pattern_match_simple(glob, t->name))
-            print_tensor(c, t);
-    }
+    davit_inspect_tensors_print(c, glob);
     g_autofree char *bytes = davit_bytes_text(davit_checkpoint_n_bytes(c));
     printf("%zu tensors, %s\n", davit_checkpoint_n_tensors(c), bytes);
 }

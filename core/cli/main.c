@@ -19,18 +19,33 @@ static const char *severity_word(DavitSeverity severity)
     return severity == DAVIT_ERROR ? "error" : severity == DAVIT_WARNING ? "warning" : "note";
 }
 
+/* "config.json: a, b; other.json: c" from subjects "config.json: a" and so on: @subject behind the
+ * one before, of the file @last. Returns: its own file's length. */
+static size_t append_subject(GString *out, const char *subject, const char *last, size_t n_last)
+{
+    const char *colon = strstr(subject, ": ");
+    const size_t n = colon ? (size_t)(colon - subject) : 0;
+    const bool same = n && last && n == n_last && memcmp(subject, last, n) == 0;
+    if (out->len)
+        g_string_append(out, same || !n ? ", " : "; ");
+    g_string_append(out, same ? colon + 2 : subject);
+    return n;
+}
+
 /* Settings that a file omits are many and alike: one line names them, -v tells each. */
 static void print_assumed(const DavitCall *call)
 {
     g_autoptr(GString) names = g_string_new(NULL);
-    guint n = 0;
+    const char *last = NULL;
+    size_t n_last = 0;
     for (size_t i = 0; i < davit_report_count(call->report); i++) {
         const DavitRecord *r = davit_report_get(call->report, i);
         if (r->code != DAVIT_R_ASSUMED || r->severity != DAVIT_NOTE)
             continue;
-        g_string_append_printf(names, "%s%s", n++ ? ", " : "", r->subject ? r->subject : "?");
+        n_last = append_subject(names, r->subject ? r->subject : "?", last, n_last);
+        last = r->subject;
     }
-    if (!n)
+    if (!names->len)
         return;
     g_autofree char *line = g_strdup_printf("davit: note: defaults were taken for what the files "
                                             "do not state: %s (-v tells each)",

@@ -3,15 +3,14 @@
 #include "cli/repair.h"
 #include "cli/run.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/load_stats.h"
-
 #include "cli/run_chat.h"
+#include "cli/sampling.h"
 
 static const DavitFlag flags[] = {
     {"model", 'm', DAVIT_FLAG_TEXT, "MODEL", "the model, instead of the argument", NULL, NULL,
@@ -170,68 +169,6 @@ static GArray *prompt_ids(DavitCall *call, const davit_model *model, char *text,
     return out;
 }
 
-/* ---- sampling ---- */
-
-static void sampling_from_flags(const DavitCall *call, davit_request_params *p)
-{
-    p->temperature = davit_call_number(call, "temperature");
-    p->top_p = davit_call_number(call, "top-p");
-    p->min_p = davit_call_number(call, "min-p");
-    p->top_k = (int64_t)MIN(davit_call_count(call, "top-k"), INT32_MAX);
-    p->repeat_penalty = davit_call_number(call, "repeat-penalty");
-    p->presence_penalty = davit_call_number(call, "presence-penalty");
-    p->seed = davit_call_count(call, "seed");
-}
-
-static void sampling_from_model(DavitCall *call, const davit_model *model,
-                                davit_request_params *p)
-{
-    davit_model_sampling s = {.struct_size = sizeof s};
-    davit_model_sampling_defaults(model, &s);
-    if (strcmp(davit_call_text(call, "sampling"), "model") == 0) {
-        if (!davit_call_has(call, "temperature"))
-            p->temperature = isnan(s.temperature) ? 1 : s.temperature;
-        if (!davit_call_has(call, "top-p") && !isnan(s.top_p))
-            p->top_p = s.top_p;
-        if (!davit_call_has(call, "top-k") && s.top_k >= 0)
-            p->top_k = s.top_k;
-        return;
-    }
-    if (s.do_sample && !davit_call_has(call, "temperature") && !davit_call_has(call, "sampling"))
-        davit_report_add(call->report,
-                         &(DavitFinding){.code = DAVIT_R_GENERATION_DEFAULTS,
-                                         .severity = DAVIT_NOTE,
-                                         .stage = "run",
-                                         .subject = "generation_config.json",
-                                         .message = "the model's files ask for sampling; the answer "
-                                                    "is greedy",
-                                         .hint = "--sampling model follows the files"});
-}
-
-static int check_numbers(DavitCall *call)
-{
-    static const char *const positive[] = {"max-tokens", "repeat", "max-num-seqs", "chunk"};
-    for (size_t i = 0; i < G_N_ELEMENTS(positive); i++)
-        if (davit_call_count(call, positive[i]) == 0)
-            return davit_call_usage(call, positive[i], "the value must be at least 1", NULL);
-    return 0;
-}
-
-static int check_sampling(DavitCall *call)
-{
-    const double top_p = davit_call_number(call, "top-p");
-    const double min_p = davit_call_number(call, "min-p");
-    if (davit_call_number(call, "temperature") < 0)
-        return davit_call_usage(call, "--temperature", "the temperature is negative", NULL);
-    if (!(top_p > 0 && top_p <= 1))
-        return davit_call_usage(call, "--top-p", "the value is not in (0, 1]", NULL);
-    if (!(min_p >= 0 && min_p <= 1))
-        return davit_call_usage(call, "--min-p", "the value is not in [0, 1]", NULL);
-    if (!(davit_call_number(call, "repeat-penalty") > 0))
-        return davit_call_usage(call, "--repeat-penalty", "the value is not above 0", NULL);
-    return 0;
-}
-
 /* ---- the document ---- */
 
 static void fill_document(DavitCall *call, const Answer *a, const GArray *prompt,
@@ -351,8 +288,8 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, DavitTalk
                                    .max_tokens = davit_call_count(call, "max-tokens"),
                                    .stop = stop,
                                    .ignore_eos = davit_call_has(call, "ignore-eos")};
-    sampling_from_flags(call, &params);
-    sampling_from_model(call, model, &params);
+    davit_sampling_from_flags(call, &params);
+    davit_sampling_from_model(call, model, &params);
 
     davit_model_info info = {.struct_size = sizeof info};
     davit_model_describe(model, &info);
@@ -390,6 +327,15 @@ static int answer(DavitCall *call, davit_model *model, GArray *prompt, DavitTalk
     return code;
 }
 
+static int check_numbers(DavitCall *call)
+{
+    static const char *const positive[] = {"max-tokens", "repeat", "max-num-seqs", "chunk"};
+    for (size_t i = 0; i < G_N_ELEMENTS(positive); i++)
+        if (davit_call_count(call, positive[i]) == 0)
+            return davit_call_usage(call, positive[i], "the value must be at least 1", NULL);
+    return 0;
+}
+
 /* The flags that say what is asked, and what they contradict. Returns: exit code, 0 = none. */
 static int check_prompt(DavitCall *call)
 {
@@ -404,7 +350,7 @@ static int check_prompt(DavitCall *call)
     if (!code)
         code = check_numbers(call);
     if (!code)
-        code = check_sampling(call);
+        code = davit_sampling_check(call);
     return code ? code : davit_call_documents(call);
 }
 
@@ -504,7 +450,18 @@ const DavitCommand davit_command_run = {
                    "with the\ntokenizer's own BOS. stdout carries the completion only; progress and "
                    "messages go to stderr.\n--chat and --messages go through the model's chat "
                    "template. Control tokens inside\nmessages stay text, unless --trust-content is "
-                   "given. What a turn shares with the one\nbefore is not computed again.",
+                   "given. What a turn shares with the one\nbefore is not computed again.\n\n"
+                   "--load-stats, and the field load of --json, tell what loading moved: bytes "
+                   "borrowed (used in\nplace), read, copied, packed, decoded and uploaded, those "
+                   "that the plan said (planned, equal),\nthe seconds of opening, planning and "
+                   "reading (phases), what all threads together read,\nconverted and uploaded in "
+                   "a second while they did only that (stages, with a nominal limit each),\nwhat "
+                   "bound the load, how much of the files was in the page cache before, how they "
+                   "were read\nand why, bytes moved for each byte needed (amplification), stored "
+                   "tensors used and ignored,\nand the most memory that was resident "
+                   "(peak_rss_bytes: the program and mapped pages with it).\n"
+                   "host_copy_bytes, borrowed_bytes and device_upload_bytes mean what vllm.cpp "
+                   "means by them.",
     .flags = flags,
     .examples = examples,
     .run = run,
