@@ -228,12 +228,6 @@ static void drop_consequences(DavitDoctor *doctor)
     davit_report_append(f, kept);
 }
 
-/* Parts that later versions bring. */
-static void skip_unbuilt(DavitDoctor *doctor)
-{
-    davit_doctor_skip(doctor, "D47", "a load: davit run --load-stats tells it beside what was predicted");
-}
-
 DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
                                   const DavitDoctorOptions *options, DavitReport *report)
 {
@@ -255,7 +249,7 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     if (options->base)
         compare_base(doctor, report);
     davit_check_deep(doctor);
-    skip_unbuilt(doctor);
+    davit_check_load(doctor);
     doctor->options = NULL;
     return doctor;
 }

@@ -2,7 +2,7 @@
  * What the checks share. Reading order: table.c (all checks), examine.c (opening what can
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
  * what they look at: files.c cache.c names.c wrappers.c shapes.c settings.c words.c machine.c deep.c
- * base.c adapter.c. */
+ * load.c base.c adapter.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
 
@@ -112,6 +112,7 @@ void davit_check_machine(DavitDoctor *doctor);  /* D24 to D33 */
 void davit_check_devices(DavitDoctor *doctor);  /* D34 */
 void davit_check_rank_files(DavitDoctor *doctor); /* D44 */
 void davit_check_deep(DavitDoctor *doctor);     /* D13 D16 D31 D37 */
+void davit_check_load(DavitDoctor *doctor);     /* D47 */
 /* D20 and whatever differs from options->base. */
 void davit_check_base(DavitDoctor *doctor, const DavitPatient *base);
 
