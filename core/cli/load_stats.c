@@ -6,17 +6,28 @@
 
 #include "plan/speed.h"
 
+/* No hash is taken while loading: doctor --deep takes them. */
+#define VERIFIED "headers and sizes; the files did not change while they were read"
+
 static uint64_t made_bytes(const davit_model_info *i)
 {
     return i->copied_bytes + i->packed_bytes + i->decoded_bytes;
 }
 
+static double convert_seconds(const davit_model_info *i)
+{
+    return MAX(i->make_seconds - i->upload_seconds, 0);
+}
+
 /* What most of the threads' time in the load went into. */
 static const char *bound(const davit_model_info *i)
 {
+    const double convert = convert_seconds(i);
     if (i->read_bytes == 0)
         return "nothing: all weights stay in the file";
-    return i->read_seconds >= i->make_seconds ? "read" : "convert";
+    if (i->upload_seconds > MAX(i->read_seconds, convert))
+        return "upload";
+    return i->read_seconds >= convert ? "read" : "convert";
 }
 
 /* Bytes per second of one thread, 0 where too little was done to tell. */
@@ -67,6 +78,14 @@ static const char *reader_reason(const davit_model_info *i)
     return "the page cache held less than half of these files, or it was asked for";
 }
 
+/* Bytes that reads moved for each byte that the plan needs of them; 0 = it needs none. */
+static double amplification(const davit_model_info *i)
+{
+    return i->planned_read_bytes ? (double)(i->read_bytes + i->beside_bytes) /
+                                       (double)i->planned_read_bytes
+                                 : 0;
+}
+
 static void set(json_t *to, const char *key, uint64_t n)
 {
     json_object_set_new(to, key, json_integer((json_int_t)n));
@@ -85,8 +104,45 @@ static json_t *phases_json(const davit_model_info *i)
     set_real(phases, "tokenizer_s", i->tokenizer_seconds);
     set_real(phases, "weights_s", i->load_seconds);
     set_real(phases, "read_thread_s", i->read_seconds);
-    set_real(phases, "convert_thread_s", i->make_seconds);
+    set_real(phases, "convert_thread_s", convert_seconds(i));
+    set_real(phases, "upload_thread_s", i->upload_seconds);
     return phases;
+}
+
+/* What the threads did together while they did nothing else, and what such a stage could do. */
+static json_t *stage_json(const davit_model_info *i, uint64_t n_bytes, double seconds,
+                          double limit_gb_s)
+{
+    json_t *stage = json_object();
+    set(stage, "bytes", n_bytes);
+    set_real(stage, "thread_s", seconds);
+    set_real(stage, "gb_s", rate(n_bytes, seconds) * (double)MAX(i->n_io_threads, 1) / 1e9);
+    set_real(stage, "limit_gb_s", limit_gb_s);
+    return stage;
+}
+
+/* Nominal, of all threads, for the mixture that this load made. */
+static double convert_limit(const davit_model_info *i)
+{
+    const DavitLoadBytes bytes = {.copy = i->copied_bytes,
+                                  .pack = i->packed_bytes,
+                                  .decode = i->decoded_bytes,
+                                  .n_threads = (unsigned)i->n_io_threads};
+    const double seconds = davit_load_seconds(&bytes, 1);
+    return seconds > 0 ? (double)made_bytes(i) / seconds / 1e9 : 0;
+}
+
+static json_t *stages_json(const davit_model_info *i)
+{
+    json_t *stages = json_object();
+    double gb_s;
+    predicted_seconds(i, &gb_s);
+    json_object_set_new(stages, "read", stage_json(i, i->read_bytes, i->read_seconds, gb_s));
+    json_object_set_new(stages, "convert",
+                        stage_json(i, made_bytes(i), convert_seconds(i), convert_limit(i)));
+    json_object_set_new(stages, "upload",
+                        stage_json(i, i->uploaded_bytes, i->upload_seconds, DAVIT_SPEED_UPLOAD));
+    return stages;
 }
 
 static json_t *planned_json(const davit_model_info *i)
@@ -142,12 +198,21 @@ json_t *davit_load_stats_json(const davit_model_info *i, const davit_engine *eng
     set(load, "resident_bytes", i->resident_bytes);
     set_real(load, "page_cache_before", cached(i));
     set_real(load, "read_bytes_per_thread_s", rate(i->read_bytes, i->read_seconds));
-    set_real(load, "convert_bytes_per_thread_s", rate(made_bytes(i), i->make_seconds));
+    set_real(load, "convert_bytes_per_thread_s", rate(made_bytes(i), convert_seconds(i)));
     json_object_set_new(load, "reader", json_string(reader(i)));
     json_object_set_new(load, "reader_reason", json_string(reader_reason(i)));
     set(load, "direct_bytes", i->direct_bytes);
     set(load, "beside_bytes", i->beside_bytes);
     json_object_set_new(load, "bound_by", json_string(bound(i)));
+    json_object_set_new(load, "stages", stages_json(i));
+    set_real(load, "amplification", amplification(i));
+    set(load, "header_bytes", i->header_bytes);
+    set(load, "peak_rss_bytes", i->peak_rss_bytes);
+    json_object_set_new(load, "verified", json_string(VERIFIED));
+    json_object_set_new(load, "tensors",
+                        json_pack("{s:I, s:I, s:I}", "used", (json_int_t)i->used_tensors,
+                                  "ignored", (json_int_t)i->ignored_tensors, "tied_slots",
+                                  (json_int_t)i->tied_slots));
     json_object_set_new(load, "planned", planned_json(i));
     return load;
 }
@@ -176,6 +241,10 @@ static void print_bytes(const davit_model_info *i)
                 ? "every byte as predicted"
                 : "NOT as predicted: please report this");
     json_decref(planned);
+    if (i->uploaded_bytes) {
+        g_autofree char *uploaded = davit_bytes_text(i->uploaded_bytes);
+        fprintf(stderr, "  uploaded      %s to the device\n", uploaded);
+    }
     if (i->access_slots[3])
         fprintf(stderr,
                 "  on disk       %" G_GUINT64_FORMAT
@@ -195,6 +264,13 @@ void davit_load_stats_print(const davit_model_info *i, const davit_engine *engin
             i->arch, i->format, i->kernels ? i->kernels : "-", i->tokenizer ? i->tokenizer : "-",
             (double)i->n_weights / 1e6, i->n_layers);
     print_bytes(i);
+    g_autofree char *rss = davit_bytes_text(i->peak_rss_bytes);
+    fprintf(stderr,
+            "  tensors       %" G_GUINT64_FORMAT " used, %" G_GUINT64_FORMAT
+            " ignored by rules; %" G_GUINT64_FORMAT " weights tied\n"
+            "  verified      %s\n"
+            "  memory        most resident %s, the program and mapped pages with it\n",
+            i->used_tensors, i->ignored_tensors, i->tied_slots, VERIFIED, rss);
     fprintf(stderr,
             "  page cache    %.0f %% of the files before\n"
             "  phases        open %.3f s, plan %.3f s, tokenizer %.3f s, weights %.3f s\n"
@@ -203,9 +279,11 @@ void davit_load_stats_print(const davit_model_info *i, const davit_engine *engin
             100 * cached(i), i->open_seconds, i->plan_seconds, i->tokenizer_seconds,
             i->load_seconds, reader(i), reader_reason(i), bound(i));
     if (i->read_bytes)
-        fprintf(stderr, " (per thread: read %.2f GB/s, convert %.2f GB/s)",
+        fprintf(stderr,
+                " (per thread: read %.2f GB/s, convert %.2f GB/s; %.3f bytes moved for each "
+                "that is needed)",
                 rate(i->read_bytes, i->read_seconds) / 1e9,
-                rate(made_bytes(i), i->make_seconds) / 1e9);
+                rate(made_bytes(i), convert_seconds(i)) / 1e9, amplification(i));
     fprintf(stderr,
             "\n  predicted     %.3f s for the weights at nominal speeds (read %.1f GB/s), took %.3f s"
             "\n  engine        %s for context and scratch, %u threads\n"

@@ -171,6 +171,13 @@ typedef struct davit_model_info {
     /* of read_bytes, past the page cache; files opened for that and file systems that refused;
      * bytes moved beside them, for alignment */
     uint64_t direct_bytes, direct_files, direct_refused, beside_bytes;
+    double upload_seconds;   /* within make_seconds, and the program's constants */
+    uint64_t header_bytes;   /* of the model's files: what is not weights */
+    uint64_t used_tensors;   /* stored tensors that weights are made of */
+    uint64_t ignored_tensors; /* that rules leave out */
+    uint64_t tied_slots;     /* weights that share another's bytes */
+    uint64_t peak_rss_bytes; /* most that the process had resident when the load ended: with the
+                              * program itself, and mapped pages of the files */
 } davit_model_info;
 int davit_model_describe(const davit_model *model, davit_model_info *out);
 

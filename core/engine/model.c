@@ -3,6 +3,7 @@
 #include "engine/private.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "checkpoint/rename.h"
 #include "exec/budget.h"
@@ -44,6 +45,14 @@ static const char *kv_dtype_name(const char *given, DavitReport *report, int32_t
                                                        .found = given,
                                                        .message = "KV storage type is not known"});
     return NULL;
+}
+
+/* Most that the process had resident until now. */
+static uint64_t peak_rss(void)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
 }
 
 /* "auto" takes the CPU: no plugin that owns another device ships with this version. */
@@ -198,6 +207,7 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .ctx = &progress,
                                    .cache = (DavitCacheChoice)p->page_cache};
     m->weights = davit_weights_load(m->plan, &load, report);
+    m->peak_rss_bytes = peak_rss();
     if (m->weights)
         check_vocab(m, report);
     return m->weights ? DAVIT_OK : -1;
@@ -269,6 +279,20 @@ static uint64_t count_weights(const DavitCheckpoint *c)
     return sum;
 }
 
+/* What became of the stored tensors. */
+static void count_tensors(const DavitPlan *plan, davit_model_info *out)
+{
+    for (size_t i = 0; i < plan->n_ignored; i++)
+        out->ignored_tensors += plan->ignored[i].n_tensors;
+    /* nothing is left over in a plan that was not refused */
+    out->used_tensors = davit_checkpoint_n_tensors(plan->checkpoint) - out->ignored_tensors;
+    for (size_t i = 0; i < plan->n_slots; i++)
+        out->tied_slots += plan->slots[i].tied_to >= 0;
+    for (size_t i = 0; i < davit_checkpoint_n_files(plan->checkpoint); i++)
+        out->header_bytes += davit_checkpoint_file(plan->checkpoint, i).n_bytes;
+    out->header_bytes -= davit_checkpoint_n_bytes(plan->checkpoint);
+}
+
 static void count_ways(const DavitPlan *plan, uint64_t out[4])
 {
     for (size_t i = 0; i < plan->n_slots; i++)
@@ -324,7 +348,10 @@ int davit_model_describe(const davit_model *model, davit_model_info *out)
         .direct_refused = s.direct_refused,
         .beside_bytes = s.beside_bytes,
         .read_seconds = s.read_seconds,
-        .make_seconds = s.make_seconds};
+        .make_seconds = s.make_seconds,
+        .upload_seconds = s.upload_seconds,
+        .peak_rss_bytes = model->peak_rss_bytes};
+    count_tensors(plan, &full);
     count_ways(plan, full.access_slots);
     memcpy(out, &full, MIN(sizeof full, out->struct_size));
     return DAVIT_LIB_OK;

@@ -42,6 +42,7 @@ struct davit_model {
     char *tokenizer_family;
     char *kernels_id;          /* components that compute, in the order of the program */
     double open_seconds, plan_seconds, tokenizer_seconds;
+    uint64_t peak_rss_bytes; /* when the load ended */
 };
 
 typedef enum DavitRequestState {

@@ -39,6 +39,7 @@ typedef struct DavitLoadStats {
     double seconds;          /* all of it */
     double read_seconds;     /* in reads, summed over lanes */
     double make_seconds;     /* in re-ordering, packing, decoding, uploading, likewise */
+    double upload_seconds;   /* of make_seconds; and of the program's constants */
 } DavitLoadStats;
 
 /* Whether reads for private weights may go past the page cache. */

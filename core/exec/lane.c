@@ -15,7 +15,9 @@ int32_t davit_lane_put(DavitLane *lane, const DavitItem *item, uint64_t off, con
 {
     if (lane->base)
         return DAVIT_OK;
+    const int64_t start = g_get_monotonic_time();
     const int32_t status = lane->upload(lane->ctx, item, off, bytes, n_bytes);
+    lane->stats.upload_seconds += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     if (!status)
         lane->stats.uploaded_bytes += n_bytes;
     return status;

@@ -111,6 +111,7 @@ static void add_stats(Run *run, const DavitLoadStats *mine)
     s->uploaded_bytes += mine->uploaded_bytes;
     s->read_seconds += mine->read_seconds;
     s->make_seconds += mine->make_seconds;
+    s->upload_seconds += mine->upload_seconds;
     pthread_mutex_unlock(&run->lock);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tiny models through the program, on the CPU and on memdev: the same ids, every private byte
  * uploaded once, nothing borrowed. */
+#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,39 @@ static json_int_t load_number(const json_t *document, const char *key)
     return json_integer_value(json_object_get(json_object_get(document, "load"), key));
 }
 
+static double stage_number(const json_t *document, const char *stage, const char *key)
+{
+    const json_t *stages = json_object_get(json_object_get(document, "load"), "stages");
+
+    return json_number_value(json_object_get(json_object_get(stages, stage), key));
+}
+
+/* Stages, classes of tensors, memory: what is told beside the counters agrees with them. */
+static void check_report(const json_t *document, bool on_device)
+{
+    const json_t *load = json_object_get(document, "load");
+    const json_t *tensors = json_object_get(load, "tensors");
+    const json_int_t read = load_number(document, "read_bytes");
+
+    g_assert_cmpfloat(stage_number(document, "read", "bytes"), ==, (double)read);
+    g_assert_cmpfloat(stage_number(document, "convert", "bytes"), ==,
+                      (double)load_number(document, "host_copy_bytes"));
+    g_assert_cmpfloat(stage_number(document, "upload", "bytes"), ==,
+                      (double)load_number(document, "uploaded_bytes"));
+    g_assert_cmpint(load_number(document, "device_upload_bytes"), ==,
+                    load_number(document, "uploaded_bytes"));
+    g_assert_true((load_number(document, "uploaded_bytes") > 0) == on_device);
+    g_assert_true((stage_number(document, "upload", "thread_s") > 0) == on_device);
+    g_assert_cmpfloat(stage_number(document, "read", "limit_gb_s"), >, 0);
+    /* every byte that is needed is read, and small files are read as they are asked for */
+    g_assert_true(read == 0 || json_real_value(json_object_get(load, "amplification")) >= 1);
+    g_assert_cmpint(json_integer_value(json_object_get(tensors, "used")), >, 0);
+    g_assert_cmpint(json_integer_value(json_object_get(tensors, "ignored")), ==, 0);
+    g_assert_cmpint(load_number(document, "header_bytes"), >, 0);
+    g_assert_cmpint(load_number(document, "peak_rss_bytes"), >,
+                    load_number(document, "private_bytes"));
+}
+
 static void same_ids_on_the_device(const void *data)
 {
     json_t *cpu = run_model(data, "cpu"), *device = run_model(data, "memdev");
@@ -55,6 +89,8 @@ static void same_ids_on_the_device(const void *data)
                     ==, "test.davit.memdev");
     g_assert_cmpuint(json_array_size(json_object_get(cpu, "ids")), ==, 6);
     g_assert_true(json_equal(json_object_get(cpu, "ids"), json_object_get(device, "ids")));
+    check_report(cpu, false);
+    check_report(device, true);
     g_assert_cmpint(load_number(device, "borrowed_bytes"), ==, 0);
     /* what the CPU borrows or holds lies on the device, give or take alignment */
     g_assert_cmpint(load_number(device, "private_bytes"), >=,
