@@ -51,11 +51,11 @@ static int32_t dump_raw(const DavitCheckpoint *c, const davit_tensor_info *t, FI
 }
 
 /* The module that tensor or module @name belongs to. */
-static const DavitModule *find_module(const GPtrArray *modules, const DavitCheckpoint *c,
+static const DavitModule *find_module(const DavitModules *modules, const DavitCheckpoint *c,
                                       const char *name)
 {
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
         if (strcmp(m->name, name) == 0)
             return m;
         for (size_t p = 0; p < m->n_parts; p++)
@@ -68,7 +68,7 @@ static const DavitModule *find_module(const GPtrArray *modules, const DavitCheck
 static int32_t dump_module(const DavitCheckpoint *c, const DavitModule *m, FILE *file,
                            DavitReport *report)
 {
-    const davit_quant_desc *d = &m->desc;
+    const davit_quant_desc *d = m->desc;
     const davit_tensor_info *t = davit_checkpoint_tensor(c, m->tensor[d->parts[0].index]);
     uint64_t shape[3] = {d->n_experts, d->n_rows, d->n_cols};
     const uint32_t rank = d->n_experts > 1 ? 3 : t->rank == 1 ? 1 : t->rank == 0 ? 0 : 2;
@@ -115,7 +115,7 @@ static int32_t dump(DavitCall *call, DavitRegistry *registry, const DavitCheckpo
     /* a quantised module may need the configuration; without one it says so itself */
     g_autoptr(DavitReport) unread = davit_report_new();
     g_autoptr(DavitSettings) settings = davit_settings_open(c, unread);
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, c, settings, aside);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, aside);
     const DavitModule *m = find_module(modules, c, name);
     if (!m)
         return not_found(name, call->report);

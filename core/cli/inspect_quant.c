@@ -25,7 +25,7 @@ static const char *suffix_of(const DavitModule *m, const davit_tensor_info *t)
 /* (owned) "int8/1 weight:i8/1 weight_scale:bf16/1" */
 static char *key_of(const DavitModule *m, const DavitCheckpoint *c)
 {
-    GString *key = g_string_new(m->desc.layout);
+    GString *key = g_string_new(m->desc->layout);
 
     for (size_t p = 0; p < m->n_parts; p++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(c, m->tensor[p]);
@@ -50,7 +50,7 @@ static void add_module(GPtrArray *groups, GHashTable *by_key, const DavitModule 
         g_free(key);
     }
     g->n_modules++;
-    g->n_weights += m->desc.n_experts * m->desc.n_rows * m->desc.n_cols;
+    g->n_weights += m->desc->n_experts * m->desc->n_rows * m->desc->n_cols;
     for (size_t p = 0; p < m->n_parts; p++)
         g->n_bytes += davit_checkpoint_tensor(c, m->tensor[p])->n_bytes;
 }
@@ -68,7 +68,7 @@ static json_t *group_json(const Group *g, const DavitCheckpoint *c)
                                                  t->dtype));
     }
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:o, s:o}", "plugin", m->quant->id,
-                     "scheme", m->desc.scheme, "layout", m->desc.layout, "modules",
+                     "scheme", m->desc->scheme, "layout", m->desc->layout, "modules",
                      (json_int_t)g->n_modules, "weights", (json_int_t)g->n_weights, "bytes",
                      (json_int_t)g->n_bytes, "bits",
                      8.0 * (double)g->n_bytes / (double)g->n_weights, "first",
@@ -96,20 +96,20 @@ json_t *davit_inspect_quant(DavitRegistry *registry, const DavitCheckpoint *c)
 {
     g_autoptr(DavitReport) said = davit_report_new(); /* findings are doctor's and plan's matter */
     g_autoptr(DavitSettings) settings = davit_settings_open(c, said);
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, c, settings, said);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, said);
     g_autoptr(GPtrArray) groups = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     json_t *list = json_array(), *unread = json_null();
     const DavitModule *first = NULL;
     uint64_t n_unread = 0;
 
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
 
         if (!m->quant) {
             first = first ? first : m;
             n_unread++;
-        } else if (strcmp(m->desc.scheme, "dense/1") != 0) {
+        } else if (strcmp(m->desc->scheme, "dense/1") != 0) {
             add_module(groups, by_key, m, c);
         }
     }

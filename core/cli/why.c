@@ -195,34 +195,34 @@ static void why_arch(Why *why, const DavitSettings *settings, const DavitPlan *p
 
 /* ---- quantised layouts ---- */
 
-static void say_quant(Why *why, const DavitComponent *c, const GPtrArray *modules)
+static void say_quant(Why *why, const DavitComponent *c, const DavitModules *modules)
 {
     g_autoptr(GHashTable) layouts = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GString) names = g_string_new(NULL);
     guint n = 0;
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
         if (m->quant != c)
             continue;
         n++;
-        if (m->desc.layout && g_hash_table_add(layouts, (gpointer)(uintptr_t)m->desc.layout))
-            g_string_append_printf(names, "%s%s", names->len ? ", " : "", m->desc.layout);
+        if (m->desc->layout && g_hash_table_add(layouts, (gpointer)(uintptr_t)m->desc->layout))
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "", m->desc->layout);
     }
-    g_autofree char *text = g_strdup_printf("%u of %u modules", n, modules->len);
+    g_autofree char *text = g_strdup_printf("%u of %zu modules", n, modules->len);
     say(why, c->id, n ? "chosen" : "declines", -1, n ? names->str : NULL,
         n ? text : "takes none of the modules");
 }
 
 /* Returns: every module is a plain tensor. */
-static bool say_quants(Why *why, const GPtrArray *modules)
+static bool say_quants(Why *why, const DavitModules *modules)
 {
     const GPtrArray *quants = davit_registry_kind(why->registry, DAVIT_KIND_ID_QUANT);
     bool all_plain = modules->len > 0;
     guint nobody = 0;
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
         nobody += !m->quant;
-        all_plain = all_plain && m->quant && g_strcmp0(m->desc.scheme, "dense/1") == 0;
+        all_plain = all_plain && m->quant && g_strcmp0(m->desc->scheme, "dense/1") == 0;
     }
     for (guint q = 0; q < quants->len; q++)
         say_quant(why, g_ptr_array_index(quants, q), modules);
@@ -236,7 +236,7 @@ static bool say_quants(Why *why, const GPtrArray *modules)
 static void why_quant(Why *why, const DavitCheckpoint *c, const DavitSettings *settings)
 {
     g_autoptr(DavitReport) said = davit_report_new();
-    g_autoptr(GPtrArray) modules = davit_modules_find(why->registry, c, settings, said);
+    g_autoptr(DavitModules) modules = davit_modules_find(why->registry, c, settings, said);
     const json_t *block = davit_settings_quantization(settings);
     const char *method = json_string_value(json_object_get(block, "quant_method"));
     begin(why, "quant");

@@ -165,7 +165,7 @@ static bool scan_tensor(Pass *p, const davit_tensor_info *t)
 /* Quantised modules, through their plugin's decoder. */
 static bool scan_module(Pass *p, const DavitModule *m)
 {
-    const davit_quant_desc *q = &m->desc;
+    const davit_quant_desc *q = m->desc;
     const uint64_t per_row = MAX(q->n_cols, 1u);
     const uint64_t rows = MAX(WINDOW / sizeof(float) / per_row, 1u);
     g_autofree float *buf =
@@ -191,16 +191,16 @@ static void scan_modules(Pass *p)
 {
     const DavitPatient *patient = &p->doctor->patient;
     g_autoptr(DavitReport) aside = davit_report_new();
-    g_autoptr(GPtrArray) modules = NULL;
+    g_autoptr(DavitModules) modules = NULL;
 
     if (!patient->settings)
         return;
     modules = davit_modules_find(patient->registry, patient->checkpoint,
                                  patient->settings, aside);
-    for (guint i = 0; modules && i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; modules && i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
 
-        if (m->quant && g_strcmp0(m->desc.scheme, "dense/1") != 0 && !scan_module(p, m))
+        if (m->quant && g_strcmp0(m->desc->scheme, "dense/1") != 0 && !scan_module(p, m))
             return;
     }
 }

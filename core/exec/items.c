@@ -22,9 +22,9 @@ int32_t davit_module_part(const DavitPlan *plan, const DavitModule *module, size
                           DavitReport *report)
 {
     const davit_tensor_info *t = davit_part_tensor(plan, module, part);
-    const uint64_t row_bytes = module->desc.parts[part].row_bytes;
+    const uint64_t row_bytes = module->desc->parts[part].row_bytes;
     /* (expert, row) lie inside the checked module, so pos stays inside the part */
-    const uint64_t pos = row_bytes * (expert * module->desc.n_rows + row);
+    const uint64_t pos = row_bytes * (expert * module->desc->n_rows + row);
     uint64_t n = 0;
     const uint64_t off = davit_part_off(plan, module, part, pos, &n);
     return davit_checkpoint_view(plan->checkpoint, t->file, off, n, out, report);
@@ -48,7 +48,7 @@ static uint64_t rows_bytes(const DavitSlot *slot, const DavitSlotSource *source,
                    ? 0
                    : n;
     default: {
-        const uint64_t row_bytes = source->module->desc.parts[part].row_bytes;
+        const uint64_t row_bytes = source->module->desc->parts[part].row_bytes;
         return __builtin_mul_overflow(n_rows, row_bytes, &n) ? 0 : n;
     }
     }
@@ -63,7 +63,7 @@ static uint64_t part_bytes(const DavitPlan *plan, const DavitSlot *slot,
                            const DavitSlotSource *source, size_t part)
 {
     const DavitModule *module = source->module;
-    return slot->access == DAVIT_ACCESS_COPY && module->desc.parts[part].row_bytes == 0
+    return slot->access == DAVIT_ACCESS_COPY && module->desc->parts[part].row_bytes == 0
                ? davit_part_bytes(plan, module, part)
                : rows_bytes(slot, source, part, source->n_rows);
 }
@@ -96,8 +96,8 @@ static uint64_t file_key(const DavitPlan *plan, const DavitSlotSource *source, u
 {
     const DavitModule *module = source->module;
     const uint64_t bytes = davit_part_bytes(plan, module, 0);
-    const uint64_t all = module->desc.n_experts * module->desc.n_rows;
-    const uint64_t at = bytes / all * (expert * module->desc.n_rows + source->row + row);
+    const uint64_t all = module->desc->n_experts * module->desc->n_rows;
+    const uint64_t at = bytes / all * (expert * module->desc->n_rows + source->row + row);
     uint64_t n = 0;
     return ((uint64_t)davit_part_tensor(plan, module, 0)->file << 48) +
            (davit_part_off(plan, module, 0, MIN(at, bytes - 1), &n) >> 8);
@@ -120,7 +120,7 @@ static void cut_pieces(const DavitPlan *plan, const DavitSlot *slot,
 /* A part that is read whole serves all experts of its source at once. */
 static bool reads_whole(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    for (size_t p = 0; p < source->module->desc.n_parts; p++)
+    for (size_t p = 0; p < source->module->desc->n_parts; p++)
         if (!davit_part_by_row(slot, source->module, p))
             return true;
     return false;
@@ -135,7 +135,7 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
     DavitPlacedSegment seg = {.expert = source->slot_expert + expert,
                               .row = source->slot_row,
                               .n_rows = source->n_rows,
-                              .n_parts = copy ? module->desc.n_parts : 1};
+                              .n_parts = copy ? module->desc->n_parts : 1};
     for (size_t p = 0; p < seg.n_parts; p++) {
         const uint64_t n = part_bytes(plan, slot, source, p);
         uint64_t end;
@@ -143,7 +143,7 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
             return too_large(slot, report);
         seg.part_off[p] = *at;
         seg.row_bytes[p] =
-            copy ? module->desc.parts[p].row_bytes
+            copy ? module->desc->parts[p].row_bytes
                  : rows_bytes(slot, source, 0,
                               slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1);
         *at = davit_align_up(end, align_of(plan, slot));

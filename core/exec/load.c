@@ -47,7 +47,7 @@ static void fill_weight(davit_weight *weight, const DavitSlot *slot, davit_segme
     if (slot->n_sources > 0 && slot->access == DAVIT_ACCESS_PACK)
         davit_pack_params(slot->pack, slot, &slot->sources[0], weight->params);
     else if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
-        memcpy(weight->params, slot->sources[0].module->desc.params, sizeof weight->params);
+        memcpy(weight->params, slot->sources[0].module->desc->params, sizeof weight->params);
 }
 
 /* ---- borrowed slots ---- */
@@ -68,14 +68,14 @@ static int32_t borrow_slot(DavitWeights *w, size_t index, DavitReport *report)
             segments[at] = (davit_segment){.expert = source->slot_expert + e,
                                            .row = source->slot_row,
                                            .n_rows = source->n_rows,
-                                           .n_parts = module->desc.n_parts};
-            for (size_t p = 0; p < module->desc.n_parts; p++) {
+                                           .n_parts = module->desc->n_parts};
+            for (size_t p = 0; p < module->desc->n_parts; p++) {
                 const int32_t status =
                     davit_module_part(w->plan, module, p, source->expert + e, source->row,
                                                          &segments[at].part[p], report);
                 if (status)
                     return status;
-                segments[at].row_bytes[p] = module->desc.parts[p].row_bytes;
+                segments[at].row_bytes[p] = module->desc->parts[p].row_bytes;
             }
         }
     }
@@ -203,10 +203,12 @@ static int32_t constant_ref(DavitWeights *w, size_t i, DavitReport *report)
         const DavitDoing doing = {"load", "a table of the forward"};
         if (!davit_exec_alloc(device, n_bytes, doing.what, "load", &w->constant_mem[i], report))
             return DAVIT_E_LIMIT;
+        const int64_t start = g_get_monotonic_time();
         int32_t status =
             davit_exec_upload(device, w->constant_mem[i], data, n_bytes, &doing, report);
         if (!status)
             status = davit_exec_wait(device, &doing, report);
+        w->stats.upload_seconds += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
         if (status)
             return status;
         w->stats.uploaded_bytes += n_bytes;
@@ -354,7 +356,7 @@ void davit_weights_drop_layer(const DavitWeights *w, int64_t layer)
             continue;
         for (size_t s = 0; s < slot->n_sources; s++) {
             const DavitModule *module = slot->sources[s].module;
-            for (size_t p = 0; p < module->desc.n_parts; p++) {
+            for (size_t p = 0; p < module->desc->n_parts; p++) {
                 const davit_tensor_info *t = davit_part_tensor(w->plan, module, p);
                 uint64_t n = 0; /* borrowed: one run */
                 const uint64_t off = davit_part_off(w->plan, module, p, 0, &n);

@@ -11,8 +11,8 @@ int32_t davit_make_direct(DavitLane *lane, const DavitItem *item, uint64_t segme
     const DavitModule *module = item->source->module;
     DavitStage stage = {0};
     int32_t status = DAVIT_OK;
-    for (size_t p = 0; !status && p < module->desc.n_parts; p++) {
-        const uint64_t row_bytes = module->desc.parts[p].row_bytes;
+    for (size_t p = 0; !status && p < module->desc->n_parts; p++) {
+        const uint64_t row_bytes = module->desc->parts[p].row_bytes;
         const uint64_t all = davit_part_bytes(lane->plan, module, p);
         const uint64_t n = row_bytes ? item->n_rows * row_bytes : all;
         const uint64_t first = davit_stored_index(item, item->expert, item->row) * row_bytes;
@@ -33,7 +33,7 @@ static int32_t copy_part(DavitLane *lane, const DavitItem *item, const DavitStag
                          uint64_t segment, uint64_t expert, uint64_t row, uint64_t n_rows)
 {
     const DavitModule *module = item->source->module;
-    const uint64_t row_bytes = module->desc.parts[part].row_bytes;
+    const uint64_t row_bytes = module->desc->parts[part].row_bytes;
     const uint64_t off = segment +
                          davit_copy_part_off(lane->plan, item->slot, item->source, part) +
                          row * row_bytes;
@@ -58,7 +58,7 @@ int32_t davit_make_copied(DavitLane *lane, const DavitItem *item, const DavitSta
                           uint64_t segment, uint64_t expert, uint64_t row, uint64_t n_rows)
 {
     int32_t status = DAVIT_OK;
-    for (size_t p = 0; !status && p < item->source->module->desc.n_parts; p++)
+    for (size_t p = 0; !status && p < item->source->module->desc->n_parts; p++)
         status = copy_part(lane, item, stage, p, segment, expert, row, n_rows);
     return status;
 }

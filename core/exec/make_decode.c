@@ -22,7 +22,7 @@ static void decode_turned(DavitLane *lane, const DavitItem *item, const DavitSta
                           uint64_t expert, uint64_t row, uint64_t n, float *dst)
 {
     const DavitModule *module = item->source->module;
-    const uint64_t k = module->desc.n_rows;
+    const uint64_t k = module->desc->n_rows;
     float *tmp = (float *)(void *)davit_lane_take(lane, n * k * sizeof(float));
     davit_quant_tile tile = davit_stage_tile(item, stage, expert, 0, k);
     davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),

@@ -15,9 +15,9 @@ static void stored_segment(DavitLane *lane, const DavitItem *item, const DavitSt
     *seg = (davit_segment){.expert = item->source->slot_expert + expert - item->source->expert,
                            .row = item->source->slot_row + row,
                            .n_rows = n_rows,
-                           .n_parts = module->desc.n_parts};
-    for (size_t p = 0; p < module->desc.n_parts; p++) {
-        const uint64_t row_bytes = module->desc.parts[p].row_bytes;
+                           .n_parts = module->desc->n_parts};
+    for (size_t p = 0; p < module->desc->n_parts; p++) {
+        const uint64_t row_bytes = module->desc->parts[p].row_bytes;
         seg->row_bytes[p] = row_bytes;
         seg->part[p] = row_bytes ? davit_stage_row(item, stage, p, expert, row) : stage->part[p].ptr;
         if (item->slot->perm_heads == 0 || row_bytes == 0)
@@ -110,7 +110,7 @@ static int32_t pack_block(DavitLane *lane, const DavitItem *item, const DavitSta
                           uint8_t *dst)
 {
     const DavitSlot *slot = item->slot;
-    davit_weight weight = {.layout = item->source->module->desc.layout,
+    davit_weight weight = {.layout = item->source->module->desc->layout,
                            .n_experts = slot->n_experts,
                            .n_rows = slot->n_rows,
                            .n_cols = slot->n_cols};

@@ -91,7 +91,7 @@ int32_t davit_stage_whole(DavitLane *lane, const DavitItem *item, DavitStage *st
 {
     const DavitModule *module = item->source->module;
     lane->used = 0;
-    for (size_t p = 0; p < module->desc.n_parts; p++) {
+    for (size_t p = 0; p < module->desc->n_parts; p++) {
         if (davit_part_by_row(item->slot, module, p))
             continue;
         const uint64_t n = davit_part_bytes(lane->plan, module, p);
@@ -107,7 +107,7 @@ int32_t davit_stage_whole(DavitLane *lane, const DavitItem *item, DavitStage *st
 
 uint64_t davit_stored_index(const DavitItem *item, uint64_t expert, uint64_t row)
 {
-    return expert * item->source->module->desc.n_rows + item->source->row + row;
+    return expert * item->source->module->desc->n_rows + item->source->row + row;
 }
 
 int32_t davit_stage_rows(DavitLane *lane, const DavitItem *item, uint64_t expert, uint64_t row,
@@ -115,10 +115,10 @@ int32_t davit_stage_rows(DavitLane *lane, const DavitItem *item, uint64_t expert
 {
     const DavitModule *module = item->source->module;
     lane->used = stage->whole_used;
-    for (size_t p = 0; p < module->desc.n_parts; p++) {
+    for (size_t p = 0; p < module->desc->n_parts; p++) {
         if (!davit_part_by_row(item->slot, module, p))
             continue;
-        const uint64_t row_bytes = module->desc.parts[p].row_bytes;
+        const uint64_t row_bytes = module->desc->parts[p].row_bytes;
         const uint64_t pos = davit_stored_index(item, expert, row) * row_bytes;
         const uint8_t *at;
         const int32_t status = stage_part(lane, module, p, pos, n_rows * row_bytes, &at);
@@ -135,7 +135,7 @@ int32_t davit_stage_rows(DavitLane *lane, const DavitItem *item, uint64_t expert
 const uint8_t *davit_stage_row(const DavitItem *item, const DavitStage *stage, size_t part,
                              uint64_t expert, uint64_t row)
 {
-    const uint64_t row_bytes = item->source->module->desc.parts[part].row_bytes;
+    const uint64_t row_bytes = item->source->module->desc->parts[part].row_bytes;
     return (const uint8_t *)((uintptr_t)stage->part[part].ptr +
                              (uintptr_t)(davit_stored_index(item, expert, row) * row_bytes));
 }
@@ -158,13 +158,13 @@ davit_quant_tile davit_stage_tile(const DavitItem *item, const DavitStage *stage
 {
     const DavitModule *module = item->source->module;
     return (davit_quant_tile){.struct_size = DAVIT_END(davit_quant_tile, n_cols),
-                              .desc = &module->desc,
+                              .desc = module->desc,
                               .parts = stage->part,
                               .expert = expert,
                               .row = item->source->row + row,
                               .n_rows = n_rows,
                               .col = 0,
-                              .n_cols = module->desc.n_cols};
+                              .n_cols = module->desc->n_cols};
 }
 
 void davit_stage_decode(const DavitItem *item, const DavitStage *stage, uint64_t expert, uint64_t row,
@@ -175,7 +175,7 @@ void davit_stage_decode(const DavitItem *item, const DavitStage *stage, uint64_t
     davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_F32,
                            .values = dst,
-                           .stride = module->desc.n_cols};
+                           .stride = module->desc->n_cols};
     module->iface->decode(module->self, &tile, &out);
 }
 

@@ -33,7 +33,7 @@ static void add_part(GChecksum *sum, const DavitPlan *plan, const DavitSlot *slo
                       : davit_pack_map_bytes(slot);
     else if (seg->row_bytes[part] == 0)
         n = davit_checkpoint_tensor(plan->checkpoint,
-                                    module->tensor[module->desc.parts[part].index])
+                                    module->tensor[module->desc->parts[part].index])
                 ->n_bytes;
     g_checksum_update(sum, seg->part[part], (gssize)n);
 }
@@ -175,7 +175,7 @@ static void put_rank(const DavitSlot *slot, const davit_weight *w, uint64_t n_ro
 /* The stored bytes of all of @slot, (owned) NULL if it is not one part as stored. */
 static uint8_t *stored_whole(const DavitPlan *plan, const DavitSlot *slot, uint64_t *out_n)
 {
-    const davit_quant_desc *d = slot->n_sources ? &slot->sources[0].module->desc : NULL;
+    const davit_quant_desc *d = slot->n_sources ? slot->sources[0].module->desc : NULL;
     const uint64_t row_bytes = d ? d->parts[0].row_bytes : 0;
     g_autoptr(DavitReport) report = davit_report_new();
     if (!d || d->n_parts != 1 || row_bytes == 0 || slot->value_ops || slot->perm_heads)
@@ -185,12 +185,12 @@ static uint8_t *stored_whole(const DavitPlan *plan, const DavitSlot *slot, uint6
     for (size_t s = 0; s < slot->n_sources; s++) {
         const DavitSlotSource *src = &slot->sources[s];
         const davit_tensor_info *t = davit_checkpoint_tensor(
-            plan->checkpoint, src->module->tensor[src->module->desc.parts[0].index]);
+            plan->checkpoint, src->module->tensor[src->module->desc->parts[0].index]);
         for (uint64_t e = 0; e < src->n_experts; e++)
             g_assert_cmpint(
                 davit_checkpoint_read(
                     plan->checkpoint, t->file,
-                    t->off + (e * src->module->desc.n_rows + src->row) * row_bytes,
+                    t->off + (e * src->module->desc->n_rows + src->row) * row_bytes,
                     bytes + (src->slot_expert + e) * slot->n_rows * row_bytes,
                     src->n_rows * row_bytes, report),
                 ==, 0);
@@ -241,7 +241,7 @@ static void check_ranks(const char *path, unsigned tp)
         g_autofree uint8_t *have = g_malloc0(n + 1);
         for (unsigned r = 0; want && r < tp; r++)
             put_rank(&ranks[r].plan->slots[i], davit_weights_slot(weights[r], i), slot->n_rows,
-                     slot->sources[0].module->desc.parts[0].row_bytes, slot->n_cols, have);
+                     slot->sources[0].module->desc->parts[0].row_bytes, slot->n_cols, have);
         if (want)
             g_assert_true(memcmp(have, want, n) == 0);
     }

@@ -35,7 +35,7 @@ static void add_pieces(const DavitPlan *plan, const DavitSlotSource *source, GAr
 {
     const DavitModule *module = source->module;
     const uint64_t file = davit_part_tensor(plan, module, 0)->file;
-    const uint64_t row_bytes = MAX(module->desc.parts[0].row_bytes, 1);
+    const uint64_t row_bytes = MAX(module->desc->parts[0].row_bytes, 1);
     const uint64_t step = MAX(PIECE_BYTES / row_bytes, 1);
     uint64_t start, run = 0;
 
@@ -50,7 +50,7 @@ static void add_pieces(const DavitPlan *plan, const DavitSlotSource *source, GAr
                 .row = source->row + r,
                 .n_rows = MIN(step, source->n_rows - r),
                 .key = (file << 48) + start +
-                       ((source->expert + e) * module->desc.n_rows + r) * row_bytes};
+                       ((source->expert + e) * module->desc->n_rows + r) * row_bytes};
             g_array_append_val(out, piece);
         }
 }
@@ -67,14 +67,14 @@ static int32_t verify_piece(const DavitPlan *plan, const Piece *piece, DavitRepo
     const DavitModule *module = piece->module;
     davit_quant_bytes parts[DAVIT_MAX_PARTS];
     const davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
-                                   .desc = &module->desc,
+                                   .desc = module->desc,
                                    .parts = parts,
                                    .expert = piece->expert,
                                    .row = piece->row,
                                    .n_rows = piece->n_rows,
-                                   .n_cols = module->desc.n_cols};
+                                   .n_cols = module->desc->n_cols};
 
-    for (uint32_t p = 0; p < module->desc.n_parts; p++) {
+    for (uint32_t p = 0; p < module->desc->n_parts; p++) {
         const int32_t status =
             davit_module_part(plan, module, p, 0, 0, &parts[p].ptr, report);
 

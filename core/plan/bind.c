@@ -64,7 +64,7 @@ void davit_slot_missing(DavitDraft *draft, const DavitSlot *slot,
 static const char *found_text(DavitDraft *draft, const DavitModule *module,
                               const DavitWindow *w)
 {
-    const davit_quant_desc *d = &module->desc;
+    const davit_quant_desc *d = module->desc;
     const uint64_t shape[3] = {w->n_experts, w->n_rows, w->n_cols};
     const davit_tensor_info *t = davit_checkpoint_tensor(
         draft->plan->checkpoint, module->tensor[d->parts[0].index]);
@@ -82,7 +82,7 @@ static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot,
                            const DavitModule *module, const DavitWindow *w)
 {
     const davit_tensor_info *t = davit_checkpoint_tensor(
-        draft->plan->checkpoint, module->tensor[module->desc.parts[0].index]);
+        draft->plan->checkpoint, module->tensor[module->desc->parts[0].index]);
 
     if (w->n_rows == slot->n_rows && w->n_cols == slot->n_cols &&
         w->n_experts == slot->n_experts)
@@ -112,7 +112,7 @@ static int32_t check_shape(DavitDraft *draft, const DavitSlot *slot,
 static int32_t check_units(DavitDraft *draft, const DavitSlot *slot,
                            const DavitModule *module, const DavitWindow *w)
 {
-    const davit_quant_desc *d = &module->desc;
+    const davit_quant_desc *d = module->desc;
     const bool turned = w->value_ops & DAVIT_VALUE_TRANSPOSE;
     const uint64_t unit = turned ? d->col_unit : d->row_unit;
     const uint64_t whole = turned ? d->n_cols : d->n_rows;
@@ -155,7 +155,7 @@ static int32_t check_purposes(DavitDraft *draft, const DavitModule *module)
                         .stage = "plan",
                         .who = module->quant->id,
                         .subject = module->name,
-                        .found = module->desc.layout,
+                        .found = module->desc->layout,
                         .message = "the quant plugin reads this layout, but not "
                                    "for this purpose"});
 }
@@ -168,21 +168,26 @@ static void consume(DavitDraft *draft, const DavitModule *module, uint8_t how)
         draft->consumed[module->tensor[p]] |= how;
 }
 
-/* Claim, window and checks of one module that fills @slot, or one expert of it. */
+/* The last module that fitted: one with the same desc fits in the same way. */
+typedef struct Fitted {
+    const davit_quant_desc *desc; /* (borrowed, plan) NULL = none yet */
+    uint64_t purposes;
+    DavitWindow window;
+} Fitted;
+
+/* Window and checks of one claimed module that fills @slot, or one expert of it. */
 static int32_t check_window(DavitDraft *draft, const DavitSlot *slot,
                             const DavitSourceSpec *spec, DavitModule *module,
                             DavitWindow *out)
 {
     DavitConfigScope at = {draft->plan->config, slot->layer};
     const DavitScope scope = {davit_config_lookup, &at};
-    int32_t status = davit_module_table_need(draft->modules, module, draft->report);
+    int32_t status;
 
-    if (status)
-        return status;
-    *out = (DavitWindow){.n_experts = module->desc.n_experts,
-                         .n_rows = module->desc.n_rows,
-                         .n_cols = module->desc.n_cols,
-                         .oriented = strcmp(module->desc.scheme, "dense/1") != 0};
+    *out = (DavitWindow){.n_experts = module->desc->n_experts,
+                         .n_rows = module->desc->n_rows,
+                         .n_cols = module->desc->n_cols,
+                         .oriented = strcmp(module->desc->scheme, "dense/1") != 0};
     status = davit_source_apply(spec, &scope, module->name, out, draft->report);
     if (!status)
         status = check_purposes(draft, module);
@@ -191,15 +196,21 @@ static int32_t check_window(DavitDraft *draft, const DavitSlot *slot,
     return status ? status : check_shape(draft, slot, module, out);
 }
 
+/* Claims @module; its window goes into @fitted. */
 static int32_t window_of(DavitDraft *draft, const DavitSlot *slot,
-                         const DavitSourceSpec *spec, DavitModule *module,
-                         DavitWindow *out)
+                         const DavitSourceSpec *spec, DavitModule *module, Fitted *fitted)
 {
-    const int32_t status = check_window(draft, slot, spec, module, out);
+    DavitWindow *out = &fitted->window;
+    int32_t status = davit_module_table_need(draft->modules, module, draft->report);
+    const uint64_t purposes = davit_module_table_purposes(draft->modules, module);
 
+    if (!status && (module->desc != fitted->desc || purposes != fitted->purposes))
+        status = check_window(draft, slot, spec, module, out);
+    fitted->desc = status ? NULL : module->desc;
+    fitted->purposes = purposes;
     if (status)
         consume(draft, module, DAVIT_TAKEN | DAVIT_TAKEN_REFUSED);
-    else if (out->n_rows == module->desc.n_rows && out->n_cols == module->desc.n_cols)
+    else if (out->n_rows == module->desc->n_rows && out->n_cols == module->desc->n_cols)
         consume(draft, module, DAVIT_TAKEN | DAVIT_TAKEN_WHOLE);
     else
         consume(draft, module, DAVIT_TAKEN);
@@ -217,7 +228,7 @@ static void add_source(DavitSlot *slot, const DavitModule *module, const DavitWi
         .row = w->row,
         .n_rows = w->n_rows,
     };
-    slot->stored_layout = module->desc.layout;
+    slot->stored_layout = module->desc->layout;
     slot->value_ops = w->value_ops;
     slot->perm_heads = w->perm_heads;
 }
@@ -256,6 +267,7 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
 {
     DavitExpertNames names;
     DavitSlot one = *slot; /* what each of them must be */
+    Fitted fitted = {0};
 
     one.n_experts = 1;
     if (slot->n_experts > MAX_EXPERTS) {
@@ -266,13 +278,12 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
     davit_expert_names_init(&names, draft, spec, slot->layer);
     for (uint64_t e = 0; e < slot->n_experts; e++) {
         DavitModule *module = find_expert(draft, slot, spec, e, &names, name);
-        DavitWindow w;
 
         if (!module) {
             davit_match_tensor(draft, spec, slot->layer, e, name);
             expert_missing(draft, slot, name->str);
-        } else if (!window_of(draft, &one, spec, module, &w)) {
-            add_source(slot, module, &w, e);
+        } else if (!window_of(draft, &one, spec, module, &fitted)) {
+            add_source(slot, module, &fitted.window, e);
         }
     }
     davit_expert_names_clear(&names);
@@ -281,12 +292,12 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
 static void bind_one(DavitDraft *draft, DavitSlot *slot, const DavitSourceSpec *spec,
                      DavitModule *module)
 {
-    DavitWindow w;
+    Fitted fitted = {0};
 
-    if (window_of(draft, slot, spec, module, &w))
+    if (window_of(draft, slot, spec, module, &fitted))
         return;
     slot->sources = g_new0(DavitSlotSource, 1);
-    add_source(slot, module, &w, 0);
+    add_source(slot, module, &fitted.window, 0);
 }
 
 /* A converter's rotary row order may stay when the forward knows of it. */

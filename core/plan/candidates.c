@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was considered for each op, for `plugin ops`. */
+ * What was considered for each op: for `plugin ops`, and for the refusal of an op that nothing
+ * computes. */
 #include "plan/candidates.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void davit_instr_layouts(const DavitChooser *c, const DavitInstr *instr, GString *out)
 {
@@ -12,7 +14,7 @@ void davit_instr_layouts(const DavitChooser *c, const DavitInstr *instr, GString
 
         if (slot < 0 || davit_slot_is_vector(&c->draft->plan->slots[slot]))
             continue;
-        layout = c->draft->plan->slots[slot].sources[0].module->desc.layout;
+        layout = c->draft->plan->slots[slot].sources[0].module->desc->layout;
         g_string_append_printf(out, "%s%s", out->len ? ", " : "", layout);
     }
 }
@@ -122,4 +124,88 @@ void davit_candidates_tell(DavitChooser *c)
             tell_candidate(c, instr, &g_array_index(list, DavitEntryRef, e), layouts,
                            shape);
     }
+}
+
+/* ---- notes of a refusal ---- */
+
+/* Candidates that were left out for one reason. */
+typedef struct Reason {
+    char *key;                  /* what makes two reasons one */
+    char *why;                  /* of the first */
+    const DavitEntryRef *first; /* (borrowed) */
+    GString *names;             /* of all */
+    guint n;
+} Reason;
+
+static void reason_free(void *p)
+{
+    Reason *r = p;
+
+    g_free(r->key);
+    g_free(r->why);
+    g_string_free(r->names, TRUE);
+    g_free(r);
+}
+
+/* Kernels of twenty other layouts say the same: none of them takes this one. */
+static const char *key_of(const char *why)
+{
+    const char *layout = g_str_has_prefix(why, "takes ") ? strstr(why, ", not ") : NULL;
+
+    return layout ? layout : why;
+}
+
+static Reason *reason_of(GPtrArray *reasons, const char *why)
+{
+    const char *key = key_of(why);
+    Reason *r;
+
+    for (guint i = 0; i < reasons->len; i++) {
+        r = g_ptr_array_index(reasons, i);
+        if (strcmp(r->key, key) == 0)
+            return r;
+    }
+    r = g_new0(Reason, 1);
+    r->key = g_strdup(key);
+    r->why = g_strdup(why);
+    r->names = g_string_new(NULL);
+    g_ptr_array_add(reasons, r);
+    return r;
+}
+
+static void note_reason(const Reason *r, DavitReport *report)
+{
+    const bool layouts = r->key[0] == ',';
+
+    davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_OP_MISSING,
+            .severity = DAVIT_NOTE,
+            .stage = "plan",
+            .who = r->first->tool->component->id,
+            .subject = r->n == 1 ? r->first->entry->name
+                                 : davit_report_text(report, "%u candidates", r->n),
+            .found = r->n == 1 ? NULL : r->names->str,
+            .message = r->n > 1 && layouts
+                           ? davit_report_text(report, "take other layouts%s", r->key)
+                           : r->why});
+}
+
+void davit_candidates_note(DavitChooser *c, const DavitInstr *instr, const GArray *list,
+                           DavitReport *report)
+{
+    g_autoptr(GPtrArray) reasons = g_ptr_array_new_with_free_func(reason_free);
+
+    for (guint e = 0; e < list->len; e++) {
+        const DavitEntryRef *ref = &g_array_index(list, DavitEntryRef, e);
+        const char *why = davit_entry_fault(c, instr, ref, false, report);
+        Reason *r = reason_of(
+            reasons, why ? why : "fits alone, but not with the other users of a weight");
+
+        r->first = r->first ? r->first : ref;
+        g_string_append_printf(r->names, "%s%s", r->n++ ? ", " : "", ref->entry->name);
+    }
+    for (guint i = 0; i < reasons->len; i++)
+        note_reason(g_ptr_array_index(reasons, i), report);
 }

@@ -13,4 +13,8 @@ void davit_instr_layouts(const DavitChooser *chooser, const DavitInstr *instr, G
  * nothing), once per op, layouts and (by_shape) shape; alike ones are counted. */
 void davit_candidates_tell(DavitChooser *chooser);
 
+/* One note for each reason why entries of @list, those of its op, do not compute @instr. */
+void davit_candidates_note(DavitChooser *c, const DavitInstr *instr, const GArray *list,
+                           DavitReport *report);
+
 #endif

@@ -125,22 +125,6 @@ static GPtrArray *make_groups(const Chooser *c, GArray *loose)
 
 /* ---- refusal ---- */
 
-static void note_candidate(Chooser *c, const DavitInstr *instr, const DavitEntryRef *ref)
-{
-    DavitReport *report = c->base.draft->report;
-    const char *why = davit_entry_fault(&c->base, instr, ref, false, report);
-
-    davit_report_add(report,
-                     &(DavitFinding){.code = DAVIT_R_OP_MISSING,
-                                     .severity = DAVIT_NOTE,
-                                     .stage = "plan",
-                                     .who = ref->tool->component->id,
-                                     .subject = ref->entry->name,
-                                     .message = why ? why
-                                                    : "fits alone, but not with "
-                                                      "the other users of a weight"});
-}
-
 /* Say once per op and layouts that nothing computes @instr, and why not. */
 static void refuse_instr(Chooser *c, const DavitInstr *instr)
 {
@@ -169,8 +153,8 @@ static void refuse_instr(Chooser *c, const DavitInstr *instr)
                     .hint = list ? "the notes say why each candidate was not taken; --dtype f32 "
                                    "keeps the weights as float32"
                                  : "davit plugin list shows the kernels that are there"});
-    for (guint e = 0; list && e < list->len; e++)
-        note_candidate(c, instr, &g_array_index(list, DavitEntryRef, e));
+    if (list)
+        davit_candidates_note(&c->base, instr, list, report);
 }
 
 /* "ct_pack/1 (experts.0.up_proj), int8/1 (experts.2.up_proj)"; the layout where all have one. */
@@ -181,10 +165,10 @@ static const char *stored_as(const Chooser *c, const DavitSlot *s)
     const DavitModule *other = s->sources[at].module;
 
     if (!at)
-        return first->desc.layout;
-    return davit_report_text(c->base.draft->report, "%s (%s), %s%s (%s)", first->desc.layout,
-                             first->name, other->desc.layout,
-                             other->desc.layout == first->desc.layout ? " with other parameters"
+        return first->desc->layout;
+    return davit_report_text(c->base.draft->report, "%s (%s), %s%s (%s)", first->desc->layout,
+                             first->name, other->desc->layout,
+                             other->desc->layout == first->desc->layout ? " with other parameters"
                                                                       : "",
                              other->name);
 }

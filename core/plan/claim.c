@@ -10,6 +10,7 @@
 #include "plan/module_view.h"
 #include "plugin/running.h"
 
+#define MAX_CHECKS 16 /* a layer has some ten kinds of modules */
 #define MAX_TAKERS 8 /* plugins that accept one signature; real ones are two at most */
 
 /* Who accepts a signature. */
@@ -29,6 +30,7 @@ typedef struct Claim {
     /* (borrowed, plugin) last layout that a taker named, and the same interned */
     const char *raw_layout;
     const char *layout;
+    const davit_quant_desc *desc; /* (borrowed, descs) last one; NULL = none */
 } Claim;
 
 /* The signature asked for last: most modules in a row have the same one. */
@@ -40,10 +42,10 @@ typedef struct LastSignature {
     uint32_t rank[DAVIT_MAX_PARTS];
 } LastSignature;
 
-/* The last answer that holds for every module of its signature, shapes and sizes. */
+/* An answer that holds for every module of its signature, shapes and sizes. */
 typedef struct LastCheck {
-    const Claim *claim;        /* (borrowed, by_signature) NULL = none */
     const DavitModule *module; /* (borrowed) lives as long as the claims */
+    size_t name_len;
     uint64_t purposes;
 } LastCheck;
 
@@ -52,9 +54,12 @@ struct DavitClaims {
     const GArray *quants;
     const davit_config *config;
     const DavitQuantConfig *quant_config;
+    GPtrArray *descs;         /* (borrowed) davit_quant_desc (owned) */
     GHashTable *by_signature; /* text (owned) -> Claim (owned) */
     LastSignature last;
-    LastCheck last_check;
+    LastCheck checks[MAX_CHECKS]; /* a ring */
+    uint32_t n_checks;            /* that were put into it */
+    uint32_t hit;                 /* the one that answered last */
 };
 
 static void claim_free(void *p)
@@ -68,7 +73,7 @@ static void claim_free(void *p)
 
 DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *quants,
                               const davit_config *config,
-                              const DavitQuantConfig *quant_config)
+                              const DavitQuantConfig *quant_config, GPtrArray *descs)
 {
     DavitClaims *claims = g_new0(DavitClaims, 1);
 
@@ -76,6 +81,7 @@ DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *q
     claims->quants = quants;
     claims->config = config;
     claims->quant_config = quant_config;
+    claims->descs = descs;
     claims->by_signature =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
     return claims;
@@ -339,54 +345,79 @@ static int32_t accept(const DavitClaims *claims, Claim *claim, const Taker *take
     module->quant = taker->tool->component;
     module->iface = taker->tool->iface;
     module->self = taker->tool->self;
-    module->desc = *desc;
+    if (!claim->desc || memcmp(claim->desc, desc, sizeof *desc) != 0) {
+        davit_quant_desc *kept = g_memdup2(desc, sizeof *desc);
+
+        g_ptr_array_add(claims->descs, kept);
+        claim->desc = kept;
+    }
+    module->desc = claim->desc;
     return DAVIT_OK;
 }
 
-/* Has @module what the last one that was checked has, but for names and places? Same claim, so
- * same suffixes, dtypes and ranks. */
-static bool is_alike(const DavitClaims *claims, const Claim *claim, const DavitModule *module)
+/* Has @module what that of @last has, but for names and places? */
+static bool is_alike(const DavitClaims *claims, const LastCheck *last,
+                     const DavitModule *module, size_t name_len)
 {
-    const DavitModule *last = claims->last_check.module;
-
-    if (claims->last_check.claim != claim || claims->quant_config)
+    if (last->module->n_parts != module->n_parts)
         return false;
     for (size_t p = 0; p < module->n_parts; p++) {
         const davit_tensor_info *a =
             davit_checkpoint_tensor(claims->checkpoint, module->tensor[p]);
         const davit_tensor_info *b =
-            davit_checkpoint_tensor(claims->checkpoint, last->tensor[p]);
+            davit_checkpoint_tensor(claims->checkpoint, last->module->tensor[p]);
 
-        if (a->n_bytes != b->n_bytes ||
-            memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) != 0)
+        if (a->dtype != b->dtype || a->rank != b->rank || a->n_bytes != b->n_bytes ||
+            memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) != 0 ||
+            strcmp(a->name + name_len, b->name + last->name_len) != 0)
             return false;
     }
     return true;
 }
 
-static int32_t answer_as_last(const DavitClaims *claims, DavitModule *module,
-                              uint64_t *out_purposes)
+/* The check that @module is like, tried from the one that answered last. NULL = none. What settings
+ * say of a module goes by its name, so with them every one is asked for. */
+static const LastCheck *find_check(DavitClaims *claims, const DavitModule *module)
 {
-    const DavitModule *last = claims->last_check.module;
+    const uint32_t n = claims->quant_config ? 0 : MIN(claims->n_checks, MAX_CHECKS);
+    const size_t name_len = n ? strlen(module->name) : 0;
 
-    module->quant = last->quant;
-    module->iface = last->iface;
-    module->self = last->self;
-    module->desc = last->desc;
-    *out_purposes = claims->last_check.purposes;
+    for (uint32_t i = 0, at = claims->hit; i < n; i++, at = at ? at - 1 : n - 1) {
+        if (!is_alike(claims, &claims->checks[at], module, name_len))
+            continue;
+        claims->hit = at;
+        return &claims->checks[at];
+    }
+    return NULL;
+}
+
+static int32_t answer_as(const LastCheck *check, DavitModule *module, uint64_t *out_purposes)
+{
+    module->quant = check->module->quant;
+    module->iface = check->module->iface;
+    module->self = check->module->self;
+    module->desc = check->module->desc;
+    *out_purposes = check->purposes;
     return DAVIT_OK;
+}
+
+static void keep_check(DavitClaims *claims, LastCheck check)
+{
+    claims->hit = claims->n_checks++ % MAX_CHECKS;
+    claims->checks[claims->hit] = check;
 }
 
 int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out_purposes,
                          DavitReport *report)
 {
+    const LastCheck *check = find_check(claims, module);
     DavitModuleView view;
     Claim *claim;
 
+    if (check)
+        return answer_as(check, module, out_purposes);
     davit_module_view_init(&view, claims->checkpoint, claims->config, module);
     claim = find_claim(claims, &view);
-    if (is_alike(claims, claim, module))
-        return answer_as_last(claims, module, out_purposes);
     davit_module_view_for_check(&view, claims->quant_config, module, report);
     for (size_t i = 0; i < claim->n_takers; i++) {
         const Taker *taker = &claim->takers[i];
@@ -407,7 +438,8 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
         if (!status)
             status = accept(claims, claim, taker, module, &desc, report);
         if (!status && !view.peeked && davit_report_count(report) == mark)
-            claims->last_check = (LastCheck){claim, module, taker->purposes};
+            keep_check(claims,
+                       (LastCheck){module, strlen(module->name), taker->purposes});
         return status;
     }
     return nobody_claims(module, &view, claim, report);

@@ -17,11 +17,11 @@ typedef struct DavitModuleState {
     uint64_t purposes; /* that the claiming plugin can serve */
 } DavitModuleState;
 
-/* All arguments are borrowed until free; @config and @quant_config may be NULL.
- * Returns: (owned) */
+/* All arguments are borrowed until free; @config and @quant_config may be NULL. @descs owns
+ * what modules' desc will point to. Returns: (owned) */
 DavitClaims *davit_claims_new(const DavitCheckpoint *checkpoint, const GArray *quants,
                               const davit_config *config,
-                              const DavitQuantConfig *quant_config);
+                              const DavitQuantConfig *quant_config, GPtrArray *descs);
 void davit_claims_free(DavitClaims *claims); /* NULL is fine */
 
 /* Find the plugin, let it check @module, fill quant, iface, self and desc. */

@@ -346,10 +346,13 @@ static bool all_plain(const DavitDraft *draft)
     for (guint i = 0; i < draft->slots->len; i++) {
         const DavitSlot *slot = &g_array_index(draft->slots, DavitSlot, i);
 
-        for (size_t s = 0; s < slot->n_sources; s++, n++) {
+        n += slot->n_sources;
+        for (size_t s = 0; s < slot->n_sources; s++) {
             const DavitModule *module = slot->sources[s].module;
 
-            if (!module->quant || g_strcmp0(module->desc.scheme, "dense/1") != 0)
+            if (s > 0 && module->desc == slot->sources[s - 1].module->desc)
+                continue;
+            if (!module->quant || g_strcmp0(module->desc->scheme, "dense/1") != 0)
                 return false;
         }
     }
@@ -411,14 +414,16 @@ static GArray *collect_cuts(const DavitDraft *draft)
 
         for (size_t s = 0; s < slot->n_sources; s++) {
             const DavitSlotSource *src = &slot->sources[s];
-            const davit_quant_desc *d = &src->module->desc;
+            const davit_quant_desc *d = src->module->desc;
             const uint8_t taken = draft->consumed[src->module->tensor[0]];
-            const Cut cut = {src->module, src->row, src->row + src->n_rows,
-                             turned ? d->n_cols : d->n_rows};
+            Cut cut;
 
             /* refused: a slot asked for the rows and was told why not */
-            if (!(taken & (DAVIT_TAKEN_WHOLE | DAVIT_TAKEN_REFUSED)))
-                g_array_append_val(cuts, cut);
+            if (taken & (DAVIT_TAKEN_WHOLE | DAVIT_TAKEN_REFUSED))
+                continue;
+            cut = (Cut){src->module, src->row, src->row + src->n_rows,
+                        turned ? d->n_cols : d->n_rows};
+            g_array_append_val(cuts, cut);
         }
     }
     g_array_sort(cuts, by_module_and_row);

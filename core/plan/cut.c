@@ -128,10 +128,10 @@ static void cut_windows(DavitCutter *c)
         bool apart = false;
 
         if (!module || slot->value_ops || slot->perm_heads ||
-            slot->sources[0].n_rows == module->desc.n_rows)
+            slot->sources[0].n_rows == module->desc->n_rows)
             continue;
-        for (uint32_t p = 0; p < module->desc.n_parts; p++)
-            apart |= module->desc.parts[p].row_bytes == 0;
+        for (uint32_t p = 0; p < module->desc->n_parts; p++)
+            apart |= module->desc->parts[p].row_bytes == 0;
         if (apart && davit_cut_fits(c, slot, false, 0, slot->n_rows)) {
             g_autoptr(DavitReport) said = davit_report_new();
 

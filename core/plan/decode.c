@@ -8,19 +8,6 @@
 
 #define TILE_ROWS 64u
 
-void davit_module_free(DavitModule *module)
-{
-    if (!module)
-        return;
-    g_free(module->name);
-    g_free(module);
-}
-
-static void module_free(void *p)
-{
-    davit_module_free(p);
-}
-
 /* A module that cannot be read takes nothing from an inspection but its weights: what its
  * plugin says becomes a warning. */
 static void add_as_warnings(DavitReport *report, const DavitReport *from)
@@ -41,39 +28,29 @@ static void add_as_warnings(DavitReport *report, const DavitReport *from)
     }
 }
 
-GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
-                              const DavitSettings *settings, DavitReport *report)
+DavitModules *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
+                                 const DavitSettings *settings, DavitReport *report)
 {
     g_autoptr(GArray) quants = davit_tools_quants(registry);
     g_autoptr(davit_config) config = settings ? davit_config_bare(settings) : NULL;
-    g_autoptr(DavitReport) stated = davit_report_new();
+    g_autoptr(DavitReport) said = davit_report_new();
     g_autoptr(DavitQuantConfig) quant_config =
-        davit_quant_config_new(settings, checkpoint, 0, stated);
+        davit_quant_config_new(settings, checkpoint, 0, said);
     g_autoptr(DavitModuleTable) table =
         davit_module_table_new(checkpoint, quants, config, quant_config);
-    GPtrArray *modules = g_ptr_array_new_with_free_func(module_free);
 
-    add_as_warnings(report, stated);
-    for (size_t i = 0; i < davit_module_table_count(table); i++) {
-        DavitModule *module = davit_module_table_at(table, i);
-        g_autoptr(DavitReport) said = davit_report_new();
-        DavitModule *copy;
-
-        davit_module_table_need(table, module, said);
-        add_as_warnings(report, said);
-        copy = g_memdup2(module, sizeof *module);
-        copy->name = g_strdup(module->name);
-        g_ptr_array_add(modules, copy);
-    }
+    for (size_t i = 0; i < davit_module_table_count(table); i++)
+        davit_module_table_need(table, davit_module_table_at(table, i), said);
+    add_as_warnings(report, said);
     davit_module_table_note_rest(table, report);
-    return modules;
+    return davit_module_table_steal(table);
 }
 
 static int32_t view_parts(const DavitModule *module, const DavitCheckpoint *checkpoint,
                           davit_quant_bytes *parts, DavitReport *report)
 {
-    for (uint32_t p = 0; p < module->desc.n_parts; p++) {
-        const size_t tensor = module->tensor[module->desc.parts[p].index];
+    for (uint32_t p = 0; p < module->desc->n_parts; p++) {
+        const size_t tensor = module->tensor[module->desc->parts[p].index];
         const davit_tensor_info *t = davit_checkpoint_tensor(checkpoint, tensor);
         const int32_t status = davit_checkpoint_view(checkpoint, t->file, t->off,
                                                      t->n_bytes, &parts[p].ptr, report);
@@ -123,7 +100,7 @@ static int32_t decode_tile(const DavitModule *module, const davit_quant_tile *ti
     davit_quant_out to = {.struct_size = DAVIT_END(davit_quant_out, divide),
                           .form = DAVIT_FORM_F32,
                           .values = out,
-                          .stride = module->desc.n_cols};
+                          .stride = module->desc->n_cols};
 
     const int32_t status = davit_module_verify(module, tile, "decode", report);
 
@@ -138,7 +115,7 @@ int32_t davit_module_decode(const DavitModule *module, const DavitCheckpoint *ch
                             DavitReport *report)
 {
     davit_quant_bytes parts[DAVIT_MAX_PARTS];
-    const davit_quant_desc *desc = &module->desc;
+    const davit_quant_desc *desc = module->desc;
     davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
                              .desc = desc,
                              .parts = parts,

@@ -168,7 +168,7 @@ static void fill_weight(const DavitChooser *c, const DavitInstr *instr, uint32_t
     if (c->layout_of[at]->access == DAVIT_ACCESS_PACK)
         davit_pack_params(c->layout_of[at]->pack, slot, &slot->sources[0], out->params);
     else if (c->layout_of[at]->access != DAVIT_ACCESS_DECODE)
-        memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
+        memcpy(out->params, slot->sources[0].module->desc->params, sizeof out->params);
 }
 
 static void fill_call(const DavitChooser *c, const DavitInstr *instr,
@@ -296,8 +296,8 @@ static int32_t check_all(DavitChooser *c, const DavitInstr *instr, const DavitEn
         if (!option || option->access != DAVIT_ACCESS_PACK || slot->n_sources < 2)
             continue;
         for (s = davit_slot_other_layout(slot); s && s < slot->n_sources && !status; s++) {
-            if (memcmp(&slot->sources[s].module->desc.codes,
-                       &slot->sources[s - 1].module->desc.codes,
+            if (memcmp(&slot->sources[s].module->desc->codes,
+                       &slot->sources[s - 1].module->desc->codes,
                        sizeof(davit_quant_codes)) == 0)
                 continue;
             davit_pack_params(option->pack, slot, &slot->sources[s], data->weights[w].params);

@@ -116,9 +116,9 @@ static DavitMapEntry *stored_entry(Homes *h, const DavitSlot *slot, DavitMapEntr
     for (size_t s = 0; s < slot->n_sources; s++) {
         const DavitModule *m = slot->sources[s].module;
 
-        for (uint32_t p = 0; p < m->desc.n_parts; p++) {
+        for (uint32_t p = 0; p < m->desc->n_parts; p++) {
             const davit_tensor_info *t = davit_checkpoint_tensor(
-                h->plan->checkpoint, m->tensor[m->desc.parts[p].index]);
+                h->plan->checkpoint, m->tensor[m->desc->parts[p].index]);
             DavitMapEntry *entry = better(davit_device_map_find(h->map, t->name), hf);
 
             if (!entry)

@@ -32,11 +32,13 @@ static bool on_cpu(const DavitDraft *draft)
 
 size_t davit_slot_other_layout(const DavitSlot *slot)
 {
-    const davit_quant_desc *first = &slot->sources[0].module->desc;
+    const davit_quant_desc *first = slot->sources[0].module->desc;
 
     for (size_t s = 1; s < slot->n_sources; s++) {
-        const davit_quant_desc *d = &slot->sources[s].module->desc;
+        const davit_quant_desc *d = slot->sources[s].module->desc;
 
+        if (d == first)
+            continue;
         if (d->layout != first->layout ||
             memcmp(d->params, first->params, sizeof d->params) != 0 ||
             memcmp(&d->codes, &first->codes, sizeof d->codes) != 0)
@@ -45,15 +47,26 @@ size_t davit_slot_other_layout(const DavitSlot *slot)
     return 0;
 }
 
+/* Does source @s take the same rows as the one before, of a module that is like its? */
+static bool is_like_last(const DavitSlot *slot, size_t s)
+{
+    const DavitSlotSource *a = &slot->sources[s - 1], *b = &slot->sources[s];
+
+    return a->module->desc == b->module->desc && a->row == b->row && a->n_rows == b->n_rows &&
+           a->n_experts == b->n_experts && a->expert == b->expert;
+}
+
 /* Can a row range of every source be pointed at? Parts whose rows are not contiguous can
  * only be used whole and in order. */
 static bool rows_addressable(const DavitSlot *slot)
 {
     for (size_t s = 0; s < slot->n_sources; s++) {
         const DavitSlotSource *src = &slot->sources[s];
-        const davit_quant_desc *d = &src->module->desc;
+        const davit_quant_desc *d = src->module->desc;
         const bool whole = src->row == 0 && src->n_rows == d->n_rows && d->n_experts == 1;
 
+        if (s > 0 && is_like_last(slot, s))
+            continue;
         for (uint32_t p = 0; p < d->n_parts; p++) {
             if (d->parts[p].row_bytes == 0 && (!whole || slot->perm_heads))
                 return false;
@@ -74,7 +87,7 @@ static void add_option(GArray *options, DavitAccess access, const char *layout,
 
 bool davit_pack_from_stored(const davit_pack *pack, const DavitSlot *slot)
 {
-    return davit_words_have(pack->from, slot->sources[0].module->desc.layout);
+    return davit_words_have(pack->from, slot->sources[0].module->desc->layout);
 }
 
 /* Rows of every source start where a row block of the codes starts, in stored order: only
@@ -91,7 +104,7 @@ static bool blocks_aligned(const davit_pack *pack, const DavitSlot *slot)
 void davit_pack_params(const davit_pack *pack, const DavitSlot *slot,
                        const DavitSlotSource *source, uint64_t params[8])
 {
-    const davit_quant_desc *d = &source->module->desc;
+    const davit_quant_desc *d = source->module->desc;
     davit_quant_codes codes = d->codes;
 
     if (davit_pack_from_stored(pack, slot) || !(pack->forms & d->forms & DAVIT_FORM_CODES)) {
@@ -114,7 +127,7 @@ uint64_t davit_pack_block_bytes(const DavitSlot *slot, const DavitSlotSource *so
 
 uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    const davit_quant_desc *d = &source->module->desc;
+    const davit_quant_desc *d = source->module->desc;
 
     if (davit_pack_from_stored(slot->pack, slot) ||
         !(slot->pack->forms & d->forms & DAVIT_FORM_CODES))
@@ -125,7 +138,7 @@ uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source)
 
 uint64_t davit_pack_map_bytes(const DavitSlot *slot)
 {
-    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    const davit_quant_desc *d = slot->sources[0].module->desc;
 
     if (slot->access != DAVIT_ACCESS_PACK || davit_pack_from_stored(slot->pack, slot) ||
         !(slot->pack->forms & d->forms & DAVIT_FORM_CODES) ||
@@ -141,7 +154,7 @@ static bool packs_mixed(const davit_pack *pack, const DavitSlot *slot)
         !(pack->forms & DAVIT_FORM_CODES))
         return false;
     for (size_t s = 0; s < slot->n_sources; s++) {
-        const davit_quant_desc *d = &slot->sources[s].module->desc;
+        const davit_quant_desc *d = slot->sources[s].module->desc;
 
         if (!(d->forms & DAVIT_FORM_CODES) || d->codes.bits == 0 ||
             (d->codes.flags & DAVIT_CODES_MAP) || davit_words_have(pack->from, d->layout))
@@ -153,7 +166,7 @@ static bool packs_mixed(const davit_pack *pack, const DavitSlot *slot)
 /* Can @pack be written from decoded tiles of the slot? */
 static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
 {
-    const davit_quant_desc *d = &slot->sources[0].module->desc;
+    const davit_quant_desc *d = slot->sources[0].module->desc;
     uint64_t n_maps = 0;
 
     if (!(pack->forms & d->forms & DAVIT_FORM_CODES))
@@ -255,7 +268,7 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
                    "a transform changes its values");
         return options;
     }
-    if (asked && slot->sources[0].module->desc.layout != asked) {
+    if (asked && slot->sources[0].module->desc->layout != asked) {
         add_option(options, DAVIT_ACCESS_DECODE, asked, "another type, by --dtype");
         return options;
     }
@@ -265,7 +278,7 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
             *out_why = "its parts are stored in different layouts";
         return options;
     }
-    stored = slot->sources[0].module->desc.layout;
+    stored = slot->sources[0].module->desc->layout;
     addressable = rows_addressable(slot);
     if (addressable)
         add_stored(draft, slot, stored, options);
@@ -288,7 +301,7 @@ static uint64_t align_up(uint64_t n, uint64_t align)
 static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src,
                              bool turned)
 {
-    const davit_quant_desc *d = &src->module->desc;
+    const davit_quant_desc *d = src->module->desc;
     uint64_t n = 0;
 
     for (uint32_t p = 0; p < d->n_parts; p++) {
@@ -299,12 +312,21 @@ static uint64_t stored_bytes(const DavitDraft *draft, const DavitSlotSource *src
     return n;
 }
 
+/* Do bytes follow from the desc alone, which modules share? */
+static bool rows_tell_bytes(const DavitModule *module, bool turned)
+{
+    for (uint32_t p = 0; p < module->desc->n_parts; p++)
+        if (module->desc->parts[p].row_bytes == 0)
+            return false;
+    return !turned;
+}
+
 /* Memory of one source in the chosen layout, each expert and part rounded up to @align.
  * Sizes were bounded when modules were checked. */
 static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
                           const DavitSlotSource *src, uint64_t align)
 {
-    const davit_quant_desc *d = &src->module->desc;
+    const davit_quant_desc *d = src->module->desc;
     uint64_t n = 0;
 
     if (slot->access == DAVIT_ACCESS_PACK) {
@@ -342,6 +364,9 @@ void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
                       const DavitLayoutOption *option)
 {
     const uint64_t align = davit_draft_device(draft)->align;
+    const bool borrowed = option->access == DAVIT_ACCESS_BORROW;
+    const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
+    uint64_t stored = 0, own = 0, made = 0; /* of a source */
 
     slot->access = option->access;
     slot->layout = option->layout;
@@ -352,15 +377,14 @@ void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,
     slot->borrowed_bytes = slot->private_bytes = slot->read_bytes = slot->made_bytes = 0;
     for (size_t s = 0; s < slot->n_sources; s++) {
         const DavitSlotSource *src = &slot->sources[s];
-        const uint64_t n =
-            stored_bytes(draft, src, slot->value_ops & DAVIT_VALUE_TRANSPOSE);
 
-        if (slot->access == DAVIT_ACCESS_BORROW) {
-            slot->borrowed_bytes += n;
-            continue;
+        if (s == 0 || !is_like_last(slot, s) || !rows_tell_bytes(src->module, turned)) {
+            stored = stored_bytes(draft, src, turned);
+            own = borrowed ? 0 : own_bytes(draft, slot, src, align);
+            made = borrowed ? 0 : own_bytes(draft, slot, src, 1);
         }
-        slot->read_bytes += n;
-        slot->private_bytes += own_bytes(draft, slot, src, align);
-        slot->made_bytes += own_bytes(draft, slot, src, 1);
+        *(borrowed ? &slot->borrowed_bytes : &slot->read_bytes) += stored;
+        slot->private_bytes += own;
+        slot->made_bytes += made;
     }
 }

@@ -24,17 +24,28 @@ static const char *const prefixes[] = {
 static const char *const global_prefixes[] = {"", "language_model.", "model.",
                                               "base_model.model."};
 
-/* Decimal digits of @n, without printf: names are built for every tensor of a model. */
-static void append_number(GString *out, uint64_t n)
+#define MAX_DIGITS 20u /* of 64 bits */
+
+/* Decimal digits of @n, without printf: names are built for every tensor of a model. Returns:
+ * how many. */
+static size_t write_number(char *out, uint64_t n)
 {
-    char digits[24];
+    char digits[MAX_DIGITS];
     size_t at = sizeof digits;
 
     do {
         digits[--at] = (char)('0' + n % 10);
         n /= 10;
     } while (n);
-    g_string_append_len(out, digits + at, (gssize)(sizeof digits - at));
+    memcpy(out, digits + at, sizeof digits - at);
+    return sizeof digits - at;
+}
+
+static void append_number(GString *out, uint64_t n)
+{
+    char digits[MAX_DIGITS];
+
+    g_string_append_len(out, digits, (gssize)write_number(digits, n));
 }
 
 /* @spec's name with "{i}" and '*' filled in. */
@@ -108,9 +119,9 @@ void davit_match_tensor(const DavitDraft *draft, const DavitSourceSpec *spec,
 }
 
 /* The module called @name, or the one that the tensor @name belongs to ("x.weight!"). */
-static DavitModule *find_named(const DavitDraft *draft, const char *name)
+static DavitModule *find_named(const DavitDraft *draft, const char *name, size_t len)
 {
-    DavitModule *module = davit_module_table_find(draft->modules, name);
+    DavitModule *module = davit_module_table_find(draft->modules, name, len);
     const char *dot;
     g_autofree char *base = NULL;
 
@@ -120,14 +131,14 @@ static DavitModule *find_named(const DavitDraft *draft, const char *name)
     if (!dot)
         return NULL;
     base = g_strndup(name, (gsize)(dot - name));
-    return davit_module_table_find(draft->modules, base);
+    return davit_module_table_find(draft->modules, base, (size_t)(dot - name));
 }
 
 DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *spec,
                               int64_t layer, uint64_t expert, GString *buf)
 {
     for (size_t v = 0; davit_match_name(draft, spec, layer, expert, v, buf); v++) {
-        DavitModule *module = find_named(draft, buf->str);
+        DavitModule *module = find_named(draft, buf->str, buf->len);
 
         if (module)
             return module;
@@ -143,28 +154,30 @@ void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
     const bool gguf = is_gguf(draft);
     const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
     const size_t n = strcspn(spec->name, "*");
-    g_autofree char *head = g_strndup(spec->name, n);
+    g_autofree char *before = g_strndup(spec->name, n);
+    g_autoptr(GString) head = g_string_new(NULL);
 
-    *names = (DavitExpertNames){.name = g_string_new(NULL), .tail = g_string_new(NULL)};
-    fill_stem(spec, gguf ? "" : draft->prefix, gguf, layer, names->name);
-    append_filled(names->name, head, i, 0);
-    names->head = names->name->len;
+    fill_stem(spec, gguf ? "" : draft->prefix, gguf, layer, head);
+    append_filled(head, before, i, 0);
+    *names = (DavitExpertNames){.head = head->len, .tail = g_string_new(NULL)};
     append_filled(names->tail, spec->name + n + (spec->name[n] == '*'), i, 0);
+    names->name = g_malloc(head->len + MAX_DIGITS + names->tail->len + 1);
+    memcpy(names->name, head->str, head->len);
 }
 
 void davit_expert_names_clear(DavitExpertNames *names)
 {
-    g_string_free(names->name, TRUE);
+    g_free(names->name);
     g_string_free(names->tail, TRUE);
 }
 
 DavitModule *davit_expert_names_find(DavitExpertNames *names, const DavitDraft *draft,
                                      uint64_t expert)
 {
-    g_string_truncate(names->name, names->head);
-    append_number(names->name, expert);
-    g_string_append_len(names->name, names->tail->str, (gssize)names->tail->len);
-    return find_named(draft, names->name->str);
+    const size_t n = names->head + write_number(names->name + names->head, expert);
+
+    memcpy(names->name + n, names->tail->str, names->tail->len + 1);
+    return find_named(draft, names->name, n + names->tail->len);
 }
 
 /* ---- prefixes ---- */
@@ -182,7 +195,7 @@ static size_t count_found(const DavitDraft *draft, const GArray *table,
         for (guint s = 0; s < row->specs->len && !found; s++) {
             fill_name(&g_array_index(row->specs, DavitSourceSpec, s), prefix, false,
                       row->per_layer ? 0 : -1, 0, buf);
-            found = find_named(draft, buf->str) != NULL;
+            found = find_named(draft, buf->str, buf->len) != NULL;
         }
         n += found;
     }

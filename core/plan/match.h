@@ -29,9 +29,9 @@ DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *sp
 
 /* Names of one source's experts, one after another: all but the number stays. */
 typedef struct DavitExpertNames {
-    GString *name; /* (owned) of the expert asked for last */
-    size_t head;   /* its bytes before the number */
-    GString *tail; /* (owned) what follows the number */
+    char *name;     /* (owned) of the expert asked for last */
+    size_t head;    /* its bytes before the number */
+    GString *tail;  /* (owned) what follows the number */
 } DavitExpertNames;
 /* @layer >= 0 or a GGUF: sources of the whole model have variants. */
 void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,

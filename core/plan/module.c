@@ -11,26 +11,30 @@
 
 struct DavitModuleTable {
     const DavitCheckpoint *checkpoint;
-    DavitNameIndex *index; /* (owned) names borrowed from the modules */
-    DavitModule *modules;
-    size_t n_modules;
-    GStringChunk *names; /* (owned) of the modules; with modules NULL = somebody else's */
-    DavitModuleState *state; /* [n_modules] */
+    DavitNameIndex *index;   /* (owned) names borrowed from the modules */
+    DavitModules *modules;   /* (owned) NULL = stolen */
+    DavitModuleState *state; /* [modules->len] */
     DavitClaims *claims;
 };
+
+/* Of a module that nobody was asked about, or nobody takes. */
+static const davit_quant_desc unclaimed;
 
 /* ---- grouping ---- */
 
 static DavitModule *module_of(DavitModuleTable *table, const char *tensor, size_t len)
 {
-    const int64_t at = davit_name_index_find(table->index, tensor, len);
-    DavitModule *module;
+    DavitModules *modules = table->modules;
+    const char **place;
+    DavitModule *module =
+        &modules->at[davit_name_index_put(table->index, tensor, len, &place)];
 
-    if (at >= 0)
-        return &table->modules[at];
-    module = &table->modules[table->n_modules];
-    module->name = g_string_chunk_insert_len(table->names, tensor, (gssize)len);
-    davit_name_index_add(table->index, module->name, (uint32_t)table->n_modules++);
+    if (place) {
+        module->name = g_string_chunk_insert_len(modules->names, tensor, (gssize)len);
+        module->desc = &unclaimed;
+        *place = module->name;
+        modules->len++;
+    }
     return module;
 }
 
@@ -41,29 +45,42 @@ static void add_tensor(DavitModuleTable *table, size_t tensor, const GArray *qua
     DavitModule *module = module_of(table, info->name, split.module_len);
 
     if (module->n_parts < DAVIT_MAX_PARTS) {
-        module->tensor[module->n_parts++] = tensor;
+        module->tensor[module->n_parts++] = (uint32_t)tensor;
         return;
     }
     /* more parts than any layout has: the rest stays a module of its own, and left over
      */
     module = module_of(table, info->name, strlen(info->name));
     if (module->n_parts == 0)
-        module->tensor[module->n_parts++] = tensor;
+        module->tensor[module->n_parts++] = (uint32_t)tensor;
 }
 
-/* (owned, g_free) Zeroed modules. Half a kilobyte each: a large checkpoint's are on huge pages,
- * because the first touch of small ones would cost more than the plan. What is so large comes
- * from the kernel and is zero already. */
-static DavitModule *modules_new(size_t n)
+/* (owned) Room for @n. A large checkpoint's are on huge pages, because the first touch of small
+ * ones would cost more than the plan. What is so large comes from the kernel and is zero. */
+static DavitModules *modules_new(size_t n)
 {
     const size_t page = 2u << 20, n_bytes = n * sizeof(DavitModule);
-    DavitModule *modules = g_new0(DavitModule, n);
-    const uintptr_t first = ((uintptr_t)modules + page - 1) / page * page;
-    const uintptr_t end = ((uintptr_t)modules + n_bytes) / page * page;
+    DavitModules *modules = g_new0(DavitModules, 1);
+    uintptr_t first, end;
 
+    modules->at = g_new0(DavitModule, n);
+    modules->names = g_string_chunk_new(64 * 1024);
+    modules->descs = g_ptr_array_new_with_free_func(g_free);
+    first = ((uintptr_t)modules->at + page - 1) / page * page;
+    end = ((uintptr_t)modules->at + n_bytes) / page * page;
     if (first < end)
         madvise((void *)first, end - first, MADV_HUGEPAGE); /* a hint */
     return modules;
+}
+
+void davit_modules_free(DavitModules *modules)
+{
+    if (!modules)
+        return;
+    g_free(modules->at);
+    g_string_chunk_free(modules->names);
+    g_ptr_array_unref(modules->descs);
+    g_free(modules);
 }
 
 DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
@@ -76,11 +93,11 @@ DavitModuleTable *davit_module_table_new(const DavitCheckpoint *checkpoint,
     table->checkpoint = checkpoint;
     table->index = davit_name_index_new(n);
     table->modules = modules_new(MAX(n, 1));
-    table->names = g_string_chunk_new(16 * 1024);
     for (size_t t = 0; t < n; t++)
         add_tensor(table, t, quants);
-    table->state = g_new0(DavitModuleState, MAX(table->n_modules, 1));
-    table->claims = davit_claims_new(checkpoint, quants, config, quant_config);
+    table->state = g_new0(DavitModuleState, MAX(table->modules->len, 1));
+    table->claims = davit_claims_new(checkpoint, quants, config, quant_config,
+                                     table->modules->descs);
     return table;
 }
 
@@ -89,9 +106,7 @@ void davit_module_table_free(DavitModuleTable *table)
     if (!table)
         return;
     davit_name_index_free(table->index);
-    g_free(table->modules);
-    if (table->names)
-        g_string_chunk_free(table->names);
+    davit_modules_free(table->modules);
     g_free(table->state);
     davit_claims_free(table->claims);
     g_free(table);
@@ -101,25 +116,26 @@ void davit_module_table_free(DavitModuleTable *table)
 
 size_t davit_module_table_count(const DavitModuleTable *table)
 {
-    return table->n_modules;
+    return table->modules->len;
 }
 
 DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index)
 {
-    return &table->modules[index];
+    return &table->modules->at[index];
 }
 
-DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name)
+DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name,
+                                     size_t len)
 {
-    const int64_t at = davit_name_index_find(table->index, name, strlen(name));
+    const int64_t at = davit_name_index_find(table->index, name, len);
 
-    return at >= 0 ? &table->modules[at] : NULL;
+    return at >= 0 ? &table->modules->at[at] : NULL;
 }
 
 int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
                                 DavitReport *report)
 {
-    DavitModuleState *state = &table->state[module - table->modules];
+    DavitModuleState *state = &table->state[module - table->modules->at];
 
     if (!state->asked) {
         state->asked = true;
@@ -131,7 +147,7 @@ int32_t davit_module_table_need(DavitModuleTable *table, DavitModule *module,
 uint64_t davit_module_table_purposes(const DavitModuleTable *table,
                                      const DavitModule *module)
 {
-    return table->state[module - table->modules].purposes;
+    return table->state[module - table->modules->at].purposes;
 }
 
 void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report)
@@ -139,11 +155,8 @@ void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *re
     davit_claims_note_rest(table->claims, report);
 }
 
-DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n,
-                                      GStringChunk **out_names)
+DavitModules *davit_module_table_steal(DavitModuleTable *table)
 {
-    *out_n = table->n_modules;
-    *out_names = g_steal_pointer(&table->names);
     return g_steal_pointer(&table->modules);
 }
 

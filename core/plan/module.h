@@ -23,8 +23,9 @@ size_t davit_module_table_count(const DavitModuleTable *table);
 /* (borrowed from the table, until its modules are stolen) @index < count, in name order
  * of each module's first tensor. */
 DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index);
-/* (borrowed, same) NULL if no tensor belongs to a module @name. */
-DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name);
+/* (borrowed, same) NULL if no tensor belongs to a module of the name of @len bytes at @name. */
+DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name,
+                                     size_t len);
 
 /* Claim and check @module, once: later calls repeat the status without new records.
  * Errors: QUANT_UNKNOWN naming the suffixes, a refusal of the claiming plugin, whatever
@@ -39,10 +40,8 @@ uint64_t davit_module_table_purposes(const DavitModuleTable *table,
 /* Notes that say how many modules share a layout that nobody takes. */
 void davit_module_table_note_rest(const DavitModuleTable *table, DavitReport *report);
 
-/* (owned) array of all modules, which keeps their addresses, and (owned) their names; the table
- * keeps its index. */
-DavitModule *davit_module_table_steal(DavitModuleTable *table, size_t *out_n,
-                                      GStringChunk **out_names);
+/* (owned) All modules, which keep their addresses; the table is only to be freed then. */
+DavitModules *davit_module_table_steal(DavitModuleTable *table);
 
 /* What @module's plugin says about the payload of @tile's rows; each record names the module.
  * @stage of the records. Errors: the plugin's. */

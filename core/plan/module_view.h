@@ -16,7 +16,7 @@ typedef struct DavitModuleView {
     davit_quant_settings settings;
     /* behind peek */
     const DavitCheckpoint *checkpoint;
-    const size_t *tensor;
+    const uint32_t *tensor;
     DavitReport *report;
     bool peeked; /* the plugin asked for bytes */
 } DavitModuleView;

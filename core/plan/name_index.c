@@ -7,14 +7,15 @@
 #include <glib.h>
 
 typedef struct Entry {
-    const char *name; /* (borrowed) NULL = free */
     uint32_t hash;
-    uint32_t number;
+    uint32_t number; /* + 1; 0 = free */
 } Entry;
 
 struct DavitNameIndex {
     Entry *entries;
     size_t mask;
+    const char **names; /* by number */
+    uint32_t n;
 };
 
 /* Eight bytes a step, multiplied and folded: names differ in a few digits anywhere. */
@@ -42,6 +43,7 @@ DavitNameIndex *davit_name_index_new(size_t most)
         n *= 2;
     index->entries = g_new0(Entry, n);
     index->mask = n - 1;
+    index->names = g_new(const char *, MAX(most, 1));
     return index;
 }
 
@@ -50,28 +52,38 @@ void davit_name_index_free(DavitNameIndex *index)
     if (!index)
         return;
     g_free(index->entries);
+    g_free(index->names);
     g_free(index);
+}
+
+/* The entry of the name, or the free one where it would be. */
+static Entry *entry_of(const DavitNameIndex *index, const char *name, size_t len,
+                       uint32_t hash)
+{
+    for (size_t i = hash & index->mask;; i = (i + 1) & index->mask) {
+        Entry *e = &index->entries[i];
+        const char *own = e->number ? index->names[e->number - 1] : NULL;
+
+        if (!own || (e->hash == hash && strncmp(own, name, len) == 0 && own[len] == '\0'))
+            return e;
+    }
 }
 
 int64_t davit_name_index_find(const DavitNameIndex *index, const char *name, size_t len)
 {
-    const uint32_t hash = hash_of(name, len);
-
-    for (size_t i = hash & index->mask; index->entries[i].name; i = (i + 1) & index->mask) {
-        const Entry *e = &index->entries[i];
-
-        if (e->hash == hash && strncmp(e->name, name, len) == 0 && e->name[len] == '\0')
-            return e->number;
-    }
-    return -1;
+    return (int64_t)entry_of(index, name, len, hash_of(name, len))->number - 1;
 }
 
-void davit_name_index_add(DavitNameIndex *index, const char *name, uint32_t number)
+uint32_t davit_name_index_put(DavitNameIndex *index, const char *name, size_t len,
+                              const char ***out_place)
 {
-    const uint32_t hash = hash_of(name, strlen(name));
-    size_t i = hash & index->mask;
+    const uint32_t hash = hash_of(name, len);
+    Entry *e = entry_of(index, name, len, hash);
 
-    while (index->entries[i].name)
-        i = (i + 1) & index->mask;
-    index->entries[i] = (Entry){name, hash, number};
+    *out_place = NULL;
+    if (e->number == 0) {
+        *out_place = &index->names[index->n];
+        *e = (Entry){hash, ++index->n};
+    }
+    return e->number - 1;
 }

@@ -16,8 +16,10 @@ void davit_name_index_free(DavitNameIndex *index); /* NULL is fine */
 
 /* Number of the name of @len bytes at @name, -1 = not there. */
 int64_t davit_name_index_find(const DavitNameIndex *index, const char *name, size_t len);
-/* Add a name that is not there yet. @name stays borrowed, NUL-terminated. At most as many as
- * there is room for. */
-void davit_name_index_add(DavitNameIndex *index, const char *name, uint32_t number);
+/* The same, and a name that is not there is added and numbered, from 0 on: *out_place is where
+ * the caller puts its own NUL-terminated copy, which stays borrowed. NULL = it was there. At most
+ * as many names as there is room for. */
+uint32_t davit_name_index_put(DavitNameIndex *index, const char *name, size_t len,
+                              const char ***out_place);
 
 #endif

@@ -9,7 +9,7 @@ const davit_tensor_info *davit_part_tensor(const DavitPlan *plan,
                                            const DavitModule *module, size_t part)
 {
     return davit_checkpoint_tensor(plan->checkpoint,
-                                   module->tensor[module->desc.parts[part].index]);
+                                   module->tensor[module->desc->parts[part].index]);
 }
 
 uint64_t davit_part_bytes(const DavitPlan *plan, const DavitModule *module, size_t part)
@@ -39,7 +39,7 @@ uint64_t davit_part_off(const DavitPlan *plan, const DavitModule *module, size_t
 
 bool davit_module_in_place(const DavitModule *module)
 {
-    for (uint32_t p = 0; module->ranges && p < module->desc.n_parts; p++) {
+    for (uint32_t p = 0; module->ranges && p < module->desc->n_parts; p++) {
         if (module->ranges[p].n_runs != 1 || module->ranges[p].n_planes != 1)
             return false;
     }
@@ -112,15 +112,15 @@ static bool parts_fit(const DavitPlan *plan, const DavitModule *module,
     const davit_quant_desc *d = &cut->desc;
 
     if (d->n_experts != box->n_experts || d->n_rows != box->n_rows ||
-        d->n_cols != box->n_cols || d->layout != module->desc.layout ||
-        d->n_parts != module->desc.n_parts)
+        d->n_cols != box->n_cols || d->layout != module->desc->layout ||
+        d->n_parts != module->desc->n_parts)
         return false;
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const davit_tensor_info *t = davit_part_tensor(plan, module, p);
         davit_quant_range *r = &cut->ranges[p];
         uint64_t rows;
 
-        if (d->parts[p].index != module->desc.parts[p].index)
+        if (d->parts[p].index != module->desc->parts[p].index)
             return false;
         if (r->n_bytes == 0)
             *r = (davit_quant_range){.n_bytes = t->n_bytes, .n_runs = 1, .n_planes = 1};
@@ -141,10 +141,10 @@ static int32_t ask_plugin(const DavitModule *module, const davit_quant_box *box,
     DavitSink sink;
 
     if (!module->iface->cut)
-        return cut_rows(&module->desc, box, out, report);
+        return cut_rows(module->desc, box, out, report);
     davit_sink_init(&sink, report, module->quant ? module->quant->id : "core", "plan");
     return davit_sink_done(
-        &sink, module->iface->cut(module->self, &module->desc, box, out, &sink.abi));
+        &sink, module->iface->cut(module->self, module->desc, box, out, &sink.abi));
 }
 
 int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
@@ -164,7 +164,7 @@ int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
                                     .stage = "plan",
                                     .who = module->quant ? module->quant->id : NULL,
                                     .subject = module->name,
-                                    .found = module->desc.layout,
+                                    .found = module->desc->layout,
                                     .message = "what the quant plugin says of a cut "
                                                "does not fit the stored tensors",
                                     .hint = "this is a fault of the quant plugin"});
@@ -173,7 +173,7 @@ int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
     made = g_memdup2(module, sizeof *module);
     made->whole = module;
     made->box = *box;
-    made->desc = cut.desc;
+    made->desc = g_memdup2(&cut.desc, sizeof cut.desc);
     made->ranges = g_memdup2(cut.ranges, sizeof cut.ranges);
     if (!draft->plan->cuts)
         draft->plan->cuts = g_ptr_array_new_with_free_func(davit_cut_module_free);
@@ -182,8 +182,11 @@ int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
     return DAVIT_OK;
 }
 
-void davit_cut_module_free(void *module)
+void davit_cut_module_free(void *p)
 {
-    g_free(((DavitModule *)module)->ranges);
+    DavitModule *module = p;
+
+    g_free((davit_quant_desc *)(uintptr_t)module->desc);
+    g_free(module->ranges);
     g_free(module);
 }

@@ -20,7 +20,7 @@
 
 bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part)
 {
-    return module->desc.parts[part].row_bytes &&
+    return module->desc->parts[part].row_bytes &&
            !(slot->value_ops & DAVIT_VALUE_TRANSPOSE);
 }
 
@@ -53,7 +53,7 @@ static void add_range(const DavitPlan *plan, const DavitModule *module, uint32_t
 
     while (n > 0) {
         DavitRead read = {.tensor =
-                              (uint32_t)module->tensor[module->desc.parts[part].index],
+                              module->tensor[module->desc->parts[part].index],
                           .part = part,
                           .file = t->file,
                           .n_runs = 1};
@@ -74,7 +74,7 @@ void davit_reads_of(const DavitPlan *plan, const DavitSlot *slot,
                     const DavitSlotSource *source, GArray *reads)
 {
     const DavitModule *module = source->module;
-    const davit_quant_desc *d = &module->desc;
+    const davit_quant_desc *d = module->desc;
 
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const uint64_t row_bytes = d->parts[p].row_bytes;
@@ -132,7 +132,7 @@ static uint64_t whole_units(uint64_t n, uint64_t unit, uint64_t all)
 /* Bytes written per row. */
 static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    const davit_quant_desc *d = &source->module->desc;
+    const davit_quant_desc *d = source->module->desc;
     uint64_t n = 0;
 
     if (slot->access == DAVIT_ACCESS_DECODE)
@@ -175,7 +175,7 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
 void davit_piece_of(const DavitPlan *plan, const DavitSlot *slot,
                     const DavitSlotSource *source, uint64_t target, DavitPiece *out)
 {
-    const davit_quant_desc *d = &source->module->desc;
+    const davit_quant_desc *d = source->module->desc;
     const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
     const uint64_t unit = unit_rows(slot, source);
     const uint64_t out_row = MAX(out_row_bytes(slot, source), 1);
@@ -239,10 +239,10 @@ static uint64_t lane_need(const DavitPlan *plan, uint64_t target, int32_t *out_s
 
             /* most sources in a row are alike: experts of one slot */
             if (s > 0 && slot->sources[s].n_rows == slot->sources[s - 1].n_rows &&
-                slot->sources[s].module->desc.layout ==
-                    slot->sources[s - 1].module->desc.layout &&
-                memcmp(&slot->sources[s].module->desc.codes,
-                       &slot->sources[s - 1].module->desc.codes,
+                slot->sources[s].module->desc->layout ==
+                    slot->sources[s - 1].module->desc->layout &&
+                memcmp(&slot->sources[s].module->desc->codes,
+                       &slot->sources[s - 1].module->desc->codes,
                        sizeof(davit_quant_codes)) == 0)
                 continue;
             davit_piece_of(plan, slot, &slot->sources[s], target, &piece);

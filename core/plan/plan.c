@@ -53,10 +53,8 @@ void davit_plan_free(DavitPlan *plan)
     g_free(plan->ignored);
     for (size_t i = 0; i < plan->n_slots; i++)
         davit_slot_clear(&plan->slots[i]);
-    if (plan->module_names)
-        g_string_chunk_free(plan->module_names);
     g_free(plan->slots);
-    g_free(plan->modules);
+    davit_modules_free(plan->modules);
     g_clear_pointer(&plan->cuts, g_ptr_array_unref);
     davit_program_free(plan->program);
     davit_config_free(plan->config);
@@ -229,8 +227,7 @@ static void make_slots(DavitDraft *draft)
         davit_cut_slots(draft);
         davit_module_table_note_rest(modules, draft->report);
     }
-    plan->modules =
-        davit_module_table_steal(modules, &plan->n_modules, &plan->module_names);
+    plan->modules = davit_module_table_steal(modules);
     g_array_set_clear_func(slots, NULL);
     plan->slots = g_array_steal(slots, &plan->n_slots);
     g_array_unref(slots);

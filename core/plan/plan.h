@@ -25,18 +25,30 @@
 /* ---- modules: stored tensors as a quant plugin understands them ---- */
 
 typedef struct DavitModule {
-    char *name; /* "model.layers.0.mlp.up_proj"; the plan's, of a single one its own */
-    size_t n_parts;                 /* stored tensors of the module, sorted by suffix */
-    size_t tensor[DAVIT_MAX_PARTS]; /* catalogue index of each */
+    const char *name; /* (borrowed, with the module) "model.layers.0.mlp.up_proj" */
+    uint32_t n_parts;               /* stored tensors of the module, sorted by suffix */
+    uint32_t tensor[DAVIT_MAX_PARTS]; /* catalogue index of each */
     DavitComponent *quant;          /* (borrowed) who claimed it */
     const davit_quant_iface *iface; /* (borrowed) */
     void *self;                     /* (borrowed) instance of quant */
-    davit_quant_desc desc;          /* after check; desc.parts[p].index -> tensor[] */
+    const davit_quant_desc *desc;   /* (borrowed, with the module) after check, before it all
+                                     * zeros; modules that are alike share one.
+                                     * desc->parts[p].index -> tensor[] */
     /* of a cut (part.h) */
     const struct DavitModule *whole; /* (borrowed, plan) what it was cut from; NULL = not cut */
     davit_quant_box box;
     davit_quant_range *ranges;       /* (owned) [DAVIT_MAX_PARTS] NULL = whole tensors */
 } DavitModule;
+
+/* Modules with all that they borrow. */
+typedef struct DavitModules {
+    DavitModule *at;     /* (owned) [len], in name order of each one's first tensor */
+    size_t len;
+    GStringChunk *names; /* (owned) */
+    GPtrArray *descs;    /* (owned) davit_quant_desc */
+} DavitModules;
+void davit_modules_free(DavitModules *modules); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitModules, davit_modules_free)
 
 /* ---- slots ---- */
 
@@ -274,9 +286,7 @@ typedef struct DavitPlan {
                                * those of kernels components that do */
     uint32_t n_devices;
     uint64_t block_tokens;
-    DavitModule *modules;
-    size_t n_modules;
-    GStringChunk *module_names; /* (owned) */
+    DavitModules *modules; /* (owned) */
     GPtrArray *cuts; /* (owned) DavitModule: parts of modules; NULL = none */
     DavitSlot *slots;
     size_t n_slots;
@@ -337,11 +347,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitPlan, davit_plan_free)
 const davit_tensor_info *davit_plan_whole_tensor(const DavitPlan *plan, uint32_t flag);
 
 /* Modules without an architecture, for inspect and dump: every tensor of the checkpoint
- * as (part of) a module. Returns: (owned) GPtrArray of DavitModule. Modules no quant
- * plugin claims have quant NULL. */
-GPtrArray *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
-                              const DavitSettings *settings, DavitReport *report);
-void davit_module_free(DavitModule *module);
+ * as (part of) a module. Returns: (owned) Modules no quant plugin claims have quant NULL. */
+DavitModules *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
+                                 const DavitSettings *settings, DavitReport *report);
 
 /* Decode a module's rows [row, row+n_rows) of expert @expert to float32 [n_rows, K] in
  * canonical order. */

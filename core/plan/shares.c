@@ -31,7 +31,7 @@ bool davit_cut_has_bytes(const DavitSlot *slot)
 bool davit_cut_box(const DavitSlot *slot, const DavitSlotSource *source, bool columns,
                    uint64_t first, uint64_t n, davit_quant_box *out)
 {
-    const davit_quant_desc *d = &source->module->desc;
+    const davit_quant_desc *d = source->module->desc;
     const bool turned = slot->value_ops & DAVIT_VALUE_TRANSPOSE;
     uint64_t row = source->row, n_rows = source->n_rows, col = 0;
     uint64_t n_cols = turned ? d->n_rows : d->n_cols;
@@ -70,10 +70,10 @@ int32_t davit_cut_try(const DavitCutter *c, const DavitSlot *slot, bool columns,
         int32_t status;
 
         /* experts of one slot are alike, and there may be hundreds */
-        if (last && last->desc.layout == source->module->desc.layout &&
-            memcmp(last->desc.params, source->module->desc.params,
-                   sizeof last->desc.params) == 0 &&
-            last->desc.n_rows == source->module->desc.n_rows)
+        if (last && last->desc->layout == source->module->desc->layout &&
+            memcmp(last->desc->params, source->module->desc->params,
+                   sizeof last->desc->params) == 0 &&
+            last->desc->n_rows == source->module->desc->n_rows)
             continue;
         last = source->module;
         if (!davit_cut_box(slot, source, columns, first, n, &box))
@@ -190,7 +190,7 @@ bool davit_cut_share(DavitCutter *c, guint i, unsigned tp, unsigned rank, uint64
 
     if (axis->kind ==
         DAVIT_AXIS_VOCAB) { /* equal shares in units of the layout, the last shorter */
-        unit = MAX(slot->sources[0].module->desc.row_unit, 1);
+        unit = MAX(slot->sources[0].module->desc->row_unit, 1);
         *n = ((slot->n_rows + tp - 1) / tp + unit - 1) / unit * unit;
         *first = rank * *n;
         if ((tp - 1) * *n >= slot->n_rows)

@@ -38,7 +38,7 @@ static void write_rows(const DavitSlotSource *source, bool turned, DavitJsonWrit
     const DavitModule *whole = module->whole ? module->whole : module;
     const uint64_t start = !module->whole ? 0 : turned ? module->box.col : module->box.row;
 
-    if (source->n_rows != (turned ? whole->desc.n_cols : whole->desc.n_rows))
+    if (source->n_rows != (turned ? whole->desc->n_cols : whole->desc->n_rows))
         put_printed(w, "rows(%" PRIu64 ",%" PRIu64 ")", start + source->row, source->n_rows);
 }
 
@@ -102,7 +102,7 @@ static void write_fields(const DavitPlan *plan, const DavitSlot *slot,
     davit_json_put_bool(w, "used", slot->used);
     davit_json_put_text(w, "from", slot->source_text);
     davit_json_put_text(w, "tied_to", slot->tied_to < 0 ? NULL : plan->slots[slot->tied_to].id);
-    davit_json_put_text(w, "scheme", module ? module->desc.scheme : NULL);
+    davit_json_put_text(w, "scheme", module ? module->desc->scheme : NULL);
     davit_json_put_text(w, "quant", module && module->quant ? module->quant->id : NULL);
     davit_json_put_text(w, "stored", slot->stored_layout);
     davit_json_put_text(w, "layout", slot->layout);
@@ -127,7 +127,7 @@ static void write_read(const DavitPlan *plan, const DavitSlot *slot,
 
     davit_json_begin(w, NULL, true);
     davit_json_put_text(w, "tensor", t->name);
-    davit_json_put_text(w, "role", source->module->desc.parts[read->part].role);
+    davit_json_put_text(w, "role", source->module->desc->parts[read->part].role);
     davit_json_put_text(w, "dtype", t->dtype);
     davit_json_put_text(w, "file", davit_checkpoint_file(plan->checkpoint, t->file).name);
     davit_json_put_u64(w, "offset", read->off);

@@ -46,7 +46,7 @@ static void fill_weight(const DavitPlan *plan, const DavitWeightRef *ref, davit_
     if (slot->n_sources > 0 && slot->access == DAVIT_ACCESS_PACK)
         davit_pack_params(slot->pack, slot, &slot->sources[0], out->params);
     else if (slot->n_sources > 0 && slot->access != DAVIT_ACCESS_DECODE)
-        memcpy(out->params, slot->sources[0].module->desc.params, sizeof out->params);
+        memcpy(out->params, slot->sources[0].module->desc->params, sizeof out->params);
 }
 
 typedef struct Asking {

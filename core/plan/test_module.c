@@ -17,7 +17,7 @@ static char *modules_text(TestModel *m)
     for (size_t i = 0; i < davit_module_table_count(table); i++) {
         const DavitModule *module = davit_module_table_at(table, i);
 
-        g_string_append_printf(text, "%s%s/%zu", i ? " " : "", module->name,
+        g_string_append_printf(text, "%s%s/%u", i ? " " : "", module->name,
                                module->n_parts);
     }
     return g_string_free(text, FALSE);
@@ -84,13 +84,13 @@ static void unread_layouts_are_told_once_with_their_number(void)
         {"c.weight", "F32", 2, {4, 4}},
     };
     g_autoptr(TestModel) m = test_model_new(any_config, awq, G_N_ELEMENTS(awq));
-    g_autoptr(GPtrArray) modules =
+    g_autoptr(DavitModules) modules =
         davit_modules_find(m->registry, m->checkpoint, m->settings, m->report);
     const DavitRecord *r = test_find(m, "quant-unknown", "a");
 
     g_assert_cmpuint(modules->len, ==, 3);
-    g_assert_null(((DavitModule *)g_ptr_array_index(modules, 0))->quant);
-    g_assert_nonnull(((DavitModule *)g_ptr_array_index(modules, 2))->quant);
+    g_assert_null(modules->at[0].quant);
+    g_assert_nonnull(modules->at[2].quant);
     g_assert_false(davit_report_failed(m->report));
     g_assert_cmpint(r->severity, ==, DAVIT_WARNING);
     g_assert_null(test_find(m, "quant-unknown", "b"));

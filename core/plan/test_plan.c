@@ -443,17 +443,17 @@ static void head_follows_file_flag_and_class(void)
 static void modules_decode_to_float(void)
 {
     g_autoptr(TestModel) m = test_model_new(test_tiny_config, test_tiny, test_tiny_count);
-    g_autoptr(GPtrArray) modules =
+    g_autoptr(DavitModules) modules =
         davit_modules_find(m->registry, m->checkpoint, m->settings, m->report);
     float values[24] = {1};
 
     g_assert_cmpuint(modules->len, ==, test_tiny_count);
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *module = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *module = &modules->at[i];
 
         if (strcmp(module->name, "model.layers.0.mlp.up_proj") != 0)
             continue;
-        g_assert_cmpuint(module->desc.n_rows, ==, 6);
+        g_assert_cmpuint(module->desc->n_rows, ==, 6);
         g_assert_cmpint(
             davit_module_decode(module, m->checkpoint, 0, 0, 6, values, m->report), ==,
             DAVIT_OK);

@@ -87,18 +87,18 @@ static void decode_all(const DavitCheckpoint *ckpt, DavitReport *report)
 {
     g_autoptr(DavitReport) aside = davit_report_new();
     g_autoptr(DavitSettings) settings = davit_settings_open(ckpt, aside);
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, ckpt, settings, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, settings, report);
 
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
         g_autofree float *values = NULL;
 
         if (!m->quant)
             continue;
-        g_assert_cmpuint(m->desc.n_rows * m->desc.n_cols, <, 1u << 20);
-        values = g_new(float, m->desc.n_rows * m->desc.n_cols);
-        for (uint64_t e = 0; e < m->desc.n_experts; e++)
-            davit_module_decode(m, ckpt, e, 0, m->desc.n_rows, values, report);
+        g_assert_cmpuint(m->desc->n_rows * m->desc->n_cols, <, 1u << 20);
+        values = g_new(float, m->desc->n_rows * m->desc->n_cols);
+        for (uint64_t e = 0; e < m->desc->n_experts; e++)
+            davit_module_decode(m, ckpt, e, 0, m->desc->n_rows, values, report);
     }
 }
 

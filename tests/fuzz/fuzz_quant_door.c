@@ -159,7 +159,7 @@ static uint8_t *make_payload(const FuzzInput *in)
 
 static void decode(const DavitModule *m, const DavitCheckpoint *ckpt, DavitReport *report)
 {
-    const davit_quant_desc *d = &m->desc;
+    const davit_quant_desc *d = m->desc;
     float *values;
     uint64_t rows;
 

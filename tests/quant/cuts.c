@@ -107,7 +107,7 @@ static bool box_decodes(const DavitModule *m, const davit_quant_cut *cut,
                         const davit_quant_box *box, const davit_quant_bytes *parts,
                         const float *values)
 {
-    const uint64_t k = m->desc.n_cols, n = box->n_rows * box->n_cols;
+    const uint64_t k = m->desc->n_cols, n = box->n_rows * box->n_cols;
     g_autofree float *have = g_new0(float, n);
     const davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
                                    .desc = &cut->desc,
@@ -139,7 +139,7 @@ static bool check_box(const DavitModule *m, const DavitCheckpoint *c, const davi
     g_autoptr(DavitReport) report = davit_report_new();
     Said said = {0};
     const davit_sink sink = {.struct_size = sizeof sink, .ctx = &said, .refuse = count};
-    const int32_t status = m->iface->cut(m->self, &m->desc, box, &cut, &sink);
+    const int32_t status = m->iface->cut(m->self, m->desc, box, &cut, &sink);
 
     if (status) {
         g_assert_cmpint(status, ==, DAVIT_E_UNSUPPORTED);
@@ -191,13 +191,13 @@ void check_cuts(const DavitModule *m, const DavitCheckpoint *c, const float *val
     for (int i = 0; i < N_BOXES; i++) {
         davit_quant_box box = {.struct_size = DAVIT_END(davit_quant_box, n_cols),
                                .n_experts = 1,
-                               .n_rows = m->desc.n_rows,
-                               .n_cols = m->desc.n_cols};
+                               .n_rows = m->desc->n_rows,
+                               .n_cols = m->desc->n_cols};
 
         if (i % 3 != 1)
-            draw(rand, m->desc.n_rows, &box.row, &box.n_rows);
+            draw(rand, m->desc->n_rows, &box.row, &box.n_rows);
         if (i % 3 != 0)
-            draw(rand, m->desc.n_cols, &box.col, &box.n_cols);
+            draw(rand, m->desc->n_cols, &box.col, &box.n_cols);
         n_taken += check_box(m, c, &box, values);
     }
     g_assert_cmpuint(n_taken, >, 0);

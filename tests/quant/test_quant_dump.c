@@ -37,10 +37,10 @@ static void print_records(const DavitReport *report)
     }
 }
 
-static const DavitModule *find(const GPtrArray *modules, const char *name)
+static const DavitModule *find(const DavitModules *modules, const char *name)
 {
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
 
         if (strcmp(m->name, name) == 0)
             return m;
@@ -53,26 +53,26 @@ static void check_codes(const DavitModule *m, const DavitCheckpoint *c, const fl
 {
     davit_quant_bytes parts[DAVIT_MAX_PARTS];
 
-    if (!(m->desc.forms & DAVIT_FORM_CODES))
+    if (!(m->desc->forms & DAVIT_FORM_CODES))
         return;
-    for (uint32_t p = 0; p < m->desc.n_parts; p++) {
+    for (uint32_t p = 0; p < m->desc->n_parts; p++) {
         const davit_tensor_info *t =
-            davit_checkpoint_tensor(c, m->tensor[m->desc.parts[p].index]);
+            davit_checkpoint_tensor(c, m->tensor[m->desc->parts[p].index]);
 
         parts[p].n_bytes = t->n_bytes;
         g_assert_cmpint(davit_checkpoint_view(c, t->file, t->off, t->n_bytes, &parts[p].ptr,
                                               report),
                         ==, DAVIT_OK);
     }
-    for (uint64_t row = 0; row < m->desc.n_rows; row++) {
-        if (!codes_agree(m->iface, m->self, &m->desc, parts, row, values + row * m->desc.n_cols)) {
+    for (uint64_t row = 0; row < m->desc->n_rows; row++) {
+        if (!codes_agree(m->iface, m->self, m->desc, parts, row, values + row * m->desc->n_cols)) {
             g_test_fail();
             return;
         }
     }
 }
 
-static void check_module(const GPtrArray *modules, const DavitCheckpoint *c, const char *name,
+static void check_module(const DavitModules *modules, const DavitCheckpoint *c, const char *name,
                          const char *crc)
 {
     const DavitModule *m = find(modules, name);
@@ -87,17 +87,17 @@ static void check_module(const GPtrArray *modules, const DavitCheckpoint *c, con
         g_test_fail();
         return;
     }
-    n = m->desc.n_rows * m->desc.n_cols;
-    values = g_new(float, m->desc.n_experts * n);
-    for (uint64_t e = 0; e < m->desc.n_experts; e++)
-        if (davit_module_decode(m, c, e, 0, m->desc.n_rows, values + e * n, report)) {
+    n = m->desc->n_rows * m->desc->n_cols;
+    values = g_new(float, m->desc->n_experts * n);
+    for (uint64_t e = 0; e < m->desc->n_experts; e++)
+        if (davit_module_decode(m, c, e, 0, m->desc->n_rows, values + e * n, report)) {
             print_records(report);
             g_test_fail();
             return;
         }
-    is = g_strdup_printf("%08x", crc32_of((const uint8_t *)values, m->desc.n_experts * n * sizeof *values));
+    is = g_strdup_printf("%08x", crc32_of((const uint8_t *)values, m->desc->n_experts * n * sizeof *values));
     if (strcmp(is, crc) != 0) {
-        g_test_message("%s (%s): CRC %s, the reference has %s", name, m->desc.layout, is, crc);
+        g_test_message("%s (%s): CRC %s, the reference has %s", name, m->desc->layout, is, crc);
         g_test_fail();
     }
     check_codes(m, c, values, report);
@@ -112,7 +112,7 @@ static void run_folder(gconstpointer data)
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitCheckpoint) c = davit_checkpoint_open(registry, dir, DAVIT_INSPECT, report);
     g_autoptr(DavitSettings) settings = davit_settings_open(c, report);
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, c, settings, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, report);
     json_t *golden = json_load_file(file, 0, NULL);
     const char *name;
     json_t *crc;

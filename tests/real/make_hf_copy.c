@@ -79,13 +79,13 @@ static uint64_t gguf_row(const Out *o, uint64_t row)
 {
     if (o->perm_heads == 0)
         return row;
-    const uint64_t d = o->module->desc.n_rows / o->perm_heads, r = row % d;
+    const uint64_t d = o->module->desc->n_rows / o->perm_heads, r = row % d;
     return row / d * d + 2 * (r % (d / 2)) + r / (d / 2);
 }
 
 static void write_rows(const Copy *c, const Out *o, FILE *file)
 {
-    const davit_quant_desc *d = &o->module->desc;
+    const davit_quant_desc *d = o->module->desc;
     g_autofree float *row = g_new(float, d->n_cols);
     g_autofree uint16_t *half = g_new(uint16_t, d->n_cols);
     for (uint64_t r = 0; r < d->n_rows; r++) {
@@ -104,7 +104,7 @@ static void write_safetensors(const Copy *c, const char *name, const Out *outs, 
     g_autoptr(GString) head = g_string_new("{");
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        const davit_quant_desc *d = &outs[i].module->desc;
+        const davit_quant_desc *d = outs[i].module->desc;
         const uint64_t bytes = d->n_rows * d->n_cols * (c->bf16 ? 2 : 4);
         g_string_append_printf(head, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%" G_GUINT64_FORMAT,
                                i ? "," : "", outs[i].name, c->bf16 ? "BF16" : "F32", d->n_rows);
@@ -224,15 +224,15 @@ int main(int argc, char **argv)
     g_autoptr(DavitCheckpoint) ckpt =
         davit_checkpoint_open(registry, argv[1], DAVIT_INSPECT, report);
     g_assert_nonnull(ckpt);
-    g_autoptr(GPtrArray) modules = davit_modules_find(registry, ckpt, NULL, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, NULL, report);
     const Copy copy = {.ckpt = ckpt,
                        .report = report,
                        .dir = argv[2],
                        .bf16 = strcmp(argv[3], "bf16") == 0};
     g_autofree Out *outs = g_new0(Out, modules->len);
     size_t n = 0;
-    for (guint i = 0; i < modules->len; i++) {
-        const DavitModule *m = g_ptr_array_index(modules, i);
+    for (size_t i = 0; i < modules->len; i++) {
+        const DavitModule *m = &modules->at[i];
         Out o = {.name = hf_name(m->name), .module = m};
         if (!o.name || !m->quant)
             continue;
