@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Time of every entry of attn, norms, activations and rope on the shapes of real models, one
- * thread, processor time (other work on the machine does not count), shortest of 9 rounds.
- *   bench_ops [op]
+ * Time of every entry of attn, norms, activations, rope, experts and (asked for) linear on every stored
+ * layout, on the shapes of real models, one thread, processor time (other work on the machine does not count), shortest of 9 rounds.
+ *   bench_ops [attn|rows|moe|linear]
  */
 #include <stdio.h>
 #include <string.h>
@@ -173,6 +173,22 @@ static void bench_moe(uint64_t T, const char *layout)
     report(rig, label, 64, 6.0 * (double)(T * attr.top_k * K * I), "Gop/s");
 }
 
+/* ---- matrices ---- */
+
+static void bench_linear(const davit_ref_layout *layout, uint64_t T)
+{
+    const davit_linear_attr attr = {.struct_size = DAVIT_END(davit_linear_attr, flags)};
+    const uint64_t N = 2048, K = 2048;
+    g_autofree char *label = g_strdup_printf("%s, %d tokens", layout->name, (int)T);
+    g_autoptr(Rig) rig = rig_new(DAVIT_OP_LINEAR, &attr);
+
+    rig_batch(rig, T, 0, 10);
+    rig_in(rig, T, K, 1.0f);
+    rig_matrix(rig, 0, layout->name, 1, N, K);
+    rig_out(rig, T, N);
+    report(rig, label, 64, (double)(N * davit_ref_row_bytes(layout, K)), "GB/s of the weight");
+}
+
 int main(int argc, char **argv)
 {
     static const char *const ops[] = {DAVIT_OP_RMSNORM, DAVIT_OP_GLU, DAVIT_OP_ACT, DAVIT_OP_ROPE};
@@ -189,6 +205,14 @@ int main(int argc, char **argv)
         static const char *const layouts[] = {"q4_k/1", "q8_0/1", "q4_0/1"};
         bench_moe(1, layouts[i]);
         bench_moe(64, layouts[i]);
+    }
+    for (uint64_t i = 0; argc > 1 && strcmp(argv[1], "linear") == 0; i++) {
+        const davit_ref_layout *layout = davit_ref_layout_get(i);
+
+        if (!layout)
+            break;
+        bench_linear(layout, 1);
+        bench_linear(layout, 64);
     }
     return 0;
 }
