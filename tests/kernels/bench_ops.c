@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Time of every entry of attn, norms, activations, rope, experts and (asked for) linear on every stored
  * layout, on the shapes of real models, one thread, processor time (other work on the machine does not count), shortest of 9 rounds.
- *   bench_ops [attn|rows|moe|linear]
+ *   bench_ops [attn|rows|moe|linear [LAYOUTS]]
  */
 #include <stdio.h>
 #include <string.h>
@@ -211,6 +211,8 @@ int main(int argc, char **argv)
 
         if (!layout)
             break;
+        if (argc > 2 && !strstr(argv[2], layout->name))
+            continue;
         bench_linear(layout, 1);
         bench_linear(layout, 64);
     }
