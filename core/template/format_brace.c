@@ -26,7 +26,7 @@ static FieldSpec parse_spec(Vm *vm, const Str *s)
     } else if (s->n && is_align(s->p[0])) {
         spec.align = s->p[at++];
     }
-    if (at < s->n && strchr("+- ", s->p[at]))
+    if (at < s->n && s->p[at] && strchr("+- ", s->p[at]))
         spec.sign = s->p[at++];
     if (at < s->n && s->p[at] == '#') {
         spec.alternate = true;
@@ -47,7 +47,7 @@ static FieldSpec parse_spec(Vm *vm, const Str *s)
     }
     if (at < s->n)
         spec.type = s->p[at++];
-    if (at < s->n)
+    if (at < s->n || (s->n && s->p[s->n - 1] == '\0')) /* a NUL is no type */
         tmpl_raise(vm, "ValueError: Invalid format specifier '%.*s'", TMPL_SHOW(s));
     return spec;
 }

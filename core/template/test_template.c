@@ -129,6 +129,20 @@ static void test_known_but_not_had(void)
     }
 }
 
+/* Python 3.11 refuses both, strchr finds a NUL in every text. */
+static void test_nul_in_a_format(void)
+{
+    static const char *const texts[] = {"{{ '{:\\0d}'.format(1) }}", "{{ '{:\\0}'.format(1) }}"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        const DavitRecord *r = refused(texts[i], report);
+
+        g_assert_cmpstr(davit_code_name(r->code), ==, "template-raised");
+        g_assert_nonnull(strstr(r->message, "Invalid format specifier"));
+    }
+}
+
 static void test_not_utf8(void)
 {
     g_autoptr(DavitReport) report = davit_report_new();
@@ -333,6 +347,7 @@ int main(int argc, char **argv)
     g_test_add_func("/refuse/position", test_position);
     g_test_add_func("/refuse/raise_keeps_the_words", test_raise_keeps_the_words);
     g_test_add_func("/refuse/known_but_not_had", test_known_but_not_had);
+    g_test_add_func("/refuse/nul_in_a_format", test_nul_in_a_format);
     g_test_add_func("/refuse/not_utf8", test_not_utf8);
     g_test_add_func("/limit/depth_of_nesting", test_depth_of_nesting);
     g_test_add_func("/limit/depth_of_calls", test_depth_of_calls);
