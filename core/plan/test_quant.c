@@ -368,7 +368,7 @@ static void scales_of_keys_and_values_reach_their_layer(void)
                                      {"0.self_attn.attn.v_scale", NULL, 0, 0.25f},
                                      {"1.self_attn.kv_scale", NULL, 0, 3},
                                      {"2.self_attn.kv_scale", NULL, 0, 7}, /* no such layer */
-                                     {NULL}};
+                                     {.name = NULL}};
     g_autoptr(TestModel) m = with_scales(scales, NULL);
     g_autoptr(DavitPlan) plan = test_model_plan(m);
     const davit_state_spec *state;
@@ -386,7 +386,7 @@ static void scales_of_keys_and_values_reach_their_layer(void)
 
 static void layers_without_scales_take_one_and_say_so(void)
 {
-    static const KvScale none[] = {{NULL}};
+    static const KvScale none[] = {{.name = NULL}};
     g_autoptr(TestModel) m = with_scales(none, NULL);
     g_autoptr(DavitPlan) plan = test_model_plan(m);
 
@@ -417,7 +417,7 @@ static void kv_scales_that_cannot_be_are_refused(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        KvScale scales[4] = {{NULL}};
+        KvScale scales[4] = {{.name = NULL}};
         g_autofree char *subject = g_strconcat(LAYER, cases[i].subject, NULL);
 
         memcpy(scales, cases[i].scales, sizeof cases[i].scales);
