@@ -129,7 +129,7 @@ static bool fill_bmp(DavitBpe *bpe)
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
 
     if (bpe->byte_level)
-        return davit_bpe_fill_chars(bpe);
+        return true;
     bpe->n_bmp = 0;
     for (size_t id = 0; id < n_ids; id++)
         bpe->n_bmp = MAX(bpe->n_bmp, char_of(bpe->vocab, id) + 1); /* none is 0 */

@@ -51,6 +51,7 @@ typedef struct DavitBpe {
     /* byte_level: 2^DAVIT_JOIN_BITS bits; 0 = no token has these two characters, of U+2E80 and
      * above, beside each other. NULL = not known */
     uint64_t *joins;
+    _Atomic bool has_chars; /* byte_level: bmp and joins are made */
     uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
 } DavitBpe;
 
@@ -74,12 +75,14 @@ void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 /* (borrowed) the merge of two neighbours, or NULL. */
 const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
 
-/* After flags and merges: fill bytes, bmp, keep and cuts. False when memory is gone. */
+/* After flags and merges: fill bytes, bmp, keep and cuts; not bmp and joins of a byte_level
+ * table. False when memory is gone. */
 bool davit_bpe_finish(DavitBpe *bpe);
 
-/* The part of davit_bpe_finish that makes bmp and joins of a byte_level table. False when memory is
- * gone. */
-bool davit_bpe_fill_chars(DavitBpe *bpe);
+/* Before a piece with characters beyond ASCII is encoded with a byte_level table: make bmp and
+ * joins, if nobody has. They are a seventh of the time that loading takes, and English prompts do
+ * without. When memory is gone they stay NULL, which changes no id. [any thread] */
+void davit_bpe_need_chars(const DavitBpe *bpe);
 
 #define DAVIT_JOIN_BITS 19
 

@@ -16,6 +16,8 @@
  */
 #include "tokenizer/bpe.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <davit/help/ucd.h>
@@ -275,7 +277,7 @@ size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t f
     return n;
 }
 
-bool davit_bpe_fill_chars(DavitBpe *bpe)
+static bool fill_chars(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
     g_autofree uint8_t *kinds = g_try_malloc0(n_ids + 1);
@@ -302,4 +304,21 @@ bool davit_bpe_fill_chars(DavitBpe *bpe)
             return false;
     }
     return !bpe->bmp || fill_joins(bpe);
+}
+
+static pthread_mutex_t chars_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void davit_bpe_need_chars(const DavitBpe *bpe)
+{
+    DavitBpe *own = (DavitBpe *)(uintptr_t)bpe; /* const for callers, not for us */
+
+    if (atomic_load_explicit(&own->has_chars, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&chars_lock);
+    if (!own->has_chars && !fill_chars(own)) {
+        g_clear_pointer(&own->bmp, g_free);
+        g_clear_pointer(&own->joins, g_free);
+    }
+    atomic_store_explicit(&own->has_chars, true, memory_order_release);
+    pthread_mutex_unlock(&chars_lock);
 }

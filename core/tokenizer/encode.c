@@ -80,6 +80,31 @@ static int32_t give_part(DavitEncodeJob *job, const char *text, size_t len, bool
     return DAVIT_OK;
 }
 
+static bool is_ascii(const char *text, size_t len)
+{
+    uint64_t seen = 0, word;
+
+    for (; len >= sizeof word; text += sizeof word, len -= sizeof word) {
+        memcpy(&word, text, sizeof word);
+        seen |= word;
+    }
+    for (; len > 0; text++, len--)
+        seen |= (uint8_t)*text;
+    return !(seen & 0x8080808080808080u);
+}
+
+/* Byte-level models have tables of characters, which pure ASCII never asks for. */
+static void widen(DavitEncodeJob *job, const char *text, size_t len)
+{
+    const DavitTokenizer *t = job->encoder->tokenizer;
+
+    if (job->wide || t->model != DAVIT_MODEL_BPE || !t->bpe.byte_level ||
+        (is_ascii(text, len) && t->pretok.meta == DAVIT_META_NONE))
+        return;
+    davit_bpe_need_chars(&t->bpe);
+    job->wide = true;
+}
+
 /* Pass 2 and on, over a raw part. */
 static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, bool first)
 {
@@ -103,6 +128,7 @@ static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, boo
     const bool same = text == raw && len == raw_len;
     if (job->align && !same)
         davit_align_normal(job->align, job->normal, text, len);
+    widen(job, text, len);
     if (job->stretches &&
         !same) { /* the scratch is used again before its stretches are */
         char *copy = g_try_malloc(len + 1);

@@ -45,6 +45,7 @@ typedef struct DavitEncodeJob {
     DavitPieceFn fn; /* NULL = nobody listens */
     void *ctx;
     bool safe;
+    bool wide; /* some text so far is not ASCII: tables of characters are there and help */
     DavitAlign *align;     /* NULL = no spans are wanted */
     DavitAlign *normal;    /* with align: its scratch */
     const char *start;     /* of the whole text, for spans */

@@ -75,7 +75,8 @@ typedef struct Worker {
 static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *task)
 {
     DavitEncodeJob own = {
-        .encoder = encoder, .out = &task->ids, .safe = job->safe, .locked = job->locked};
+        .encoder = encoder, .out = &task->ids, .safe = job->safe, .wide = job->wide,
+        .locked = job->locked};
 
     for (guint i = task->first; i < task->end && task->status == DAVIT_OK; i++) {
         const DavitStretch *s = &g_array_index(job->stretches, DavitStretch, i);

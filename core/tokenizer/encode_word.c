@@ -143,7 +143,7 @@ int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
     size_t from = 0;
     int32_t status = DAVIT_OK;
 
-    if (bpe->joins && len > 3)
+    if (job->wide && bpe->joins && len > 3)
         status = encode_parts(job, piece, len);
     else if (!bpe->cuts)
         status = encode_word(job, piece, len, true);

@@ -320,7 +320,7 @@ static void characters_and_cuts_change_no_id(void)
             bpe->byte_level = true;
             g_assert_true(davit_bpe_finish(bpe));
         }
-        g_clear_pointer(&plain.bpe.bmp, g_free);
+        davit_bpe_need_chars(&f.bpe);
         for (size_t i = 0; i < G_N_ELEMENTS(some_chars); i++) {
             if (f.bpe.bmp && some_chars[i] >= 0x80 && some_chars[i] < 65536) {
                 n_whole += f.bpe.bmp[some_chars[i]] >= 0;
