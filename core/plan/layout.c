@@ -177,10 +177,16 @@ static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
     return d->codes.bits > 0 && (n_maps == 1 || !(d->codes.flags & DAVIT_CODES_MAP));
 }
 
+/* What packs may know of a slot; found once, for there are many packs. */
+typedef struct Sources {
+    bool mixed;       /* they are stored in different layouts */
+    bool addressable; /* rows_addressable */
+} Sources;
+
 static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_pack *pack,
-                     bool addressable, GArray *options)
+                     const Sources *sources, GArray *options)
 {
-    const bool mixed = davit_slot_other_layout(slot) > 0;
+    const bool mixed = sources->mixed;
     const bool stored = !mixed && davit_pack_from_stored(pack, slot);
     uint64_t params[8];
     DavitLayoutOption option = {.access = DAVIT_ACCESS_PACK,
@@ -191,7 +197,7 @@ static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_p
 
     if (pack->lossy || pack->row_block == 0)
         return;
-    if (stored ? !addressable : mixed ? !packs_mixed(pack, slot) : !packs_decoded(pack, slot))
+    if (stored ? !sources->addressable : mixed ? !packs_mixed(pack, slot) : !packs_decoded(pack, slot))
         return;
     for (size_t s = 0; s < (mixed ? slot->n_sources : 1); s++) {
         davit_pack_params(pack, slot, &slot->sources[s], params);
@@ -203,7 +209,7 @@ static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_p
     g_array_append_val(options, option);
 }
 
-static void add_packs(const DavitDraft *draft, const DavitSlot *slot, bool addressable,
+static void add_packs(const DavitDraft *draft, const DavitSlot *slot, const Sources *sources,
                       GArray *options)
 {
     for (guint k = 0; k < draft->tools->kernels->len; k++) {
@@ -211,7 +217,7 @@ static void add_packs(const DavitDraft *draft, const DavitSlot *slot, bool addre
         const davit_kernels_iface *iface = tool->iface;
 
         for (size_t p = 0; iface->packs && iface->packs[p]; p++)
-            add_pack(slot, tool, iface->packs[p], addressable, options);
+            add_pack(slot, tool, iface->packs[p], sources, options);
     }
 }
 
@@ -273,7 +279,7 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         return options;
     }
     if (davit_slot_other_layout(slot)) {
-        add_packs(draft, slot, false, options);
+        add_packs(draft, slot, &(Sources){.mixed = true}, options);
         if (options->len == 0)
             *out_why = "its parts are stored in different layouts";
         return options;
@@ -284,7 +290,7 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
         add_stored(draft, slot, stored, options);
     if (!addressable || (draft->options->layout != DAVIT_LAYOUT_STORED &&
                          draft->options->access == DAVIT_ACCESS_AUTO))
-        add_packs(draft, slot, addressable, options);
+        add_packs(draft, slot, &(Sources){.addressable = addressable}, options);
     if (options->len == 0)
         *out_why = "its rows cannot be cut as the slot needs, and no kernel packs them";
     return options;
