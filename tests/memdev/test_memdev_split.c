@@ -444,6 +444,7 @@ static void a_lost_device_is_named(const void *model)
         const float *logits = NULL;
         const DavitRecord *r;
 
+        g_assert_cmpuint(before->len, >, 0);
         m->device[1].fails_at = m->device[1].n_calls + 3;
         for (int again = 0; again < 2; again++) {
             g_autoptr(DavitReport) said = davit_report_new();
