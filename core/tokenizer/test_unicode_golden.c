@@ -71,7 +71,7 @@ static void form_is_the_reference_s(const void *data)
     json_t *node = json_pack("{s:s,s:b,s:b,s:n,s:b}", "type", name, "clean_text", 1,
                              "handle_chinese_chars", 1, "strip_accents", "lowercase", 1);
     Form form = {.normalizer = davit_normalizer_new(node, "n", report),
-                 .scratch = {g_string_new(NULL), g_string_new(NULL)},
+                 .scratch = {g_string_new(NULL), g_string_new(NULL), NULL},
                  .sum = g_checksum_new(G_CHECKSUM_SHA256)};
 
     g_assert_nonnull(golden);
