@@ -428,6 +428,33 @@ static void declared_only_plans_but_does_not_run(void)
     }
 }
 
+/* Kernels of other layouts are one note, whatever each of them takes. */
+static void reasons_of_many_are_one_note(void)
+{
+    static const davit_kernel_entry entries[] = {
+        TEST_ENTRY(DAVIT_OP_LINEAR, "f16 linear", "f16/1", 100),
+        TEST_ENTRY(DAVIT_OP_LINEAR, "q8 linear", "q8_0/1|q8_1/1", 100),
+        TEST_ENTRY(DAVIT_OP_KV_APPEND, "append", NULL, 100),
+        TEST_ENTRY(DAVIT_OP_ATTN, "attn", NULL, 100),
+    };
+    static const davit_kernel_entry *const list[] = {&entries[0], &entries[1], &entries[2],
+                                                     &entries[3], NULL};
+    davit_kernels_iface iface = {.struct_size = DAVIT_END(davit_kernels_iface, state_size),
+                                 .device = "cpu",
+                                 .entries = list,
+                                 .state_size = test_state_size};
+    g_autoptr(TestModel) m = tiny();
+    const DavitRecord *r;
+
+    test_model_kernels(m, "test.poor", &iface, false);
+    g_assert_null(test_model_plan(m));
+    r = test_find(m, "op-missing", "2 candidates");
+    g_assert_nonnull(r);
+    g_assert_cmpstr(r->message, ==, "take other layouts, not f32/1");
+    g_assert_cmpstr(r->found, ==, "f16 linear, q8 linear");
+    g_assert_null(test_find(m, "op-missing", "f16 linear"));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -453,5 +480,6 @@ int main(int argc, char **argv)
                     missing_op_names_candidates_and_reasons);
     g_test_add_func("/choose/declared_only_plans_but_does_not_run",
                     declared_only_plans_but_does_not_run);
+    g_test_add_func("/choose/reasons_of_many_are_one_note", reasons_of_many_are_one_note);
     return g_test_run();
 }
