@@ -10,10 +10,21 @@
 void test_load_clear(TestLoad *m)
 {
     davit_plan_free(m->plan);
-    davit_settings_free(m->settings);
-    davit_checkpoint_free(m->checkpoint);
-    davit_registry_free(m->registry);
+    if (!m->shared) {
+        davit_settings_free(m->settings);
+        davit_checkpoint_free(m->checkpoint);
+        davit_registry_free(m->registry);
+    }
     davit_report_free(m->report);
+}
+
+TestLoad test_load_again(const TestLoad *open, const DavitPlanOptions *options)
+{
+    TestLoad m = *open;
+    m.shared = true;
+    m.report = davit_report_new();
+    m.plan = davit_plan_make(m.registry, m.checkpoint, m.settings, options, m.report);
+    return m;
 }
 
 TestLoad test_load_open(const char *path, const DavitPlanOptions *options)

@@ -14,9 +14,12 @@ typedef struct TestLoad {
     DavitSettings *settings;
     DavitReport *report;
     DavitPlan *plan; /* NULL = refused */
+    bool shared;     /* registry, checkpoint and settings are another's */
 } TestLoad;
 
 TestLoad test_load_open(const char *path, const DavitPlanOptions *options);
+/* Another plan of an open model, which outlives it. */
+TestLoad test_load_again(const TestLoad *open, const DavitPlanOptions *options);
 void test_load_clear(TestLoad *load);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TestLoad, test_load_clear)
 

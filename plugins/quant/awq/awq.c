@@ -204,15 +204,15 @@ static void cut_gemm(const davit_quant_desc *d, const davit_quant_box *box, uint
     const uint64_t n = d->n_rows, all = d->n_cols / d->params[GROUP];
 
     davit_q_cut_lines(
-        d, box, 0,
+        box, 0,
         &(davit_q_lines){d->n_cols, n / 2, box->col, box->n_cols, box->row / 2, box->n_rows / 2},
         out);
     davit_q_cut_lines(
-        d, box, 1,
+        box, 1,
         &(davit_q_lines){all, n * size, group, n_groups, box->row * size, box->n_rows * size},
         out);
     davit_q_cut_lines(
-        d, box, 2, &(davit_q_lines){all, n / 2, group, n_groups, box->row / 2, box->n_rows / 2},
+        box, 2, &(davit_q_lines){all, n / 2, group, n_groups, box->row / 2, box->n_rows / 2},
         out);
 }
 

@@ -238,7 +238,7 @@ static void cut_nested(const davit_quant_desc *d, const davit_quant_box *box, ui
     if (!each)
         return;
     all = cells(cells(d->n_rows * d->n_cols, d->params[BLOCK]), each);
-    davit_q_cut_lines(d, box, NESTED_ABSMAX,
+    davit_q_cut_lines(box, NESTED_ABSMAX,
                       &(davit_q_lines){1, 4 * all, 0, 1, first / each * 4,
                                        (last / each - first / each + 1) * 4},
                       out);
@@ -279,9 +279,9 @@ int32_t bnb_nibbles_cut(const davit_quant_desc *d, const davit_quant_box *box,
         return DAVIT_E_UNSUPPORTED;
     if (box->n_cols != d->n_cols)
         return cut_columns(d, box, out, sink);
-    davit_q_cut_lines(d, box, WEIGHT,
+    davit_q_cut_lines(box, WEIGHT,
                       &(davit_q_lines){1, (all + 1) / 2, 0, 1, from / 2, (n + 1) / 2}, out);
-    davit_q_cut_lines(d, box, ABSMAX,
+    davit_q_cut_lines(box, ABSMAX,
                       &(davit_q_lines){1, cells(all, p[BLOCK]) * size, 0, 1, first * size,
                                        (last - first + 1) * size},
                       out);

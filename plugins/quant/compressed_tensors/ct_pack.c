@@ -332,7 +332,7 @@ static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, dav
 {
     const davit_quant_box all = {.n_experts = 1};
 
-    davit_q_cut_lines(d, &all, d->n_parts - 1,
+    davit_q_cut_lines(&all, d->n_parts - 1,
                       &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
                       out);
     if (box->n_cols != d->n_cols)
@@ -356,7 +356,7 @@ int32_t ct_pack_cut(const davit_quant_desc *d, const davit_quant_box *box, davit
     davit_q_cut_by_row(d, box, 0, box->col ? 4 * words_of(p, box->col) : 0, 4 * words, out);
     davit_q_cut_by_row(d, box, 1, group * size, n_groups * size, out);
     if (p[ZEROS])
-        davit_q_cut_lines(d, box, 2,
+        davit_q_cut_lines(box, 2,
                           &(davit_q_lines){words_of(p, d->n_rows), 4 * p[N_GROUPS],
                                            box->row ? words_of(p, box->row) : 0,
                                            words_of(p, box->n_rows), 4 * group, 4 * n_groups},

@@ -273,7 +273,7 @@ static int32_t fp8_cut(void *self, const davit_quant_desc *d, const davit_quant_
     if (d->parts[1].row_bytes)
         davit_q_cut_by_row(d, box, 1, col * size, cols * size, out);
     else
-        davit_q_cut_lines(d, box, 1,
+        davit_q_cut_lines(box, 1,
                           &(davit_q_lines){p[GRID_ROWS], p[GRID_COLS] * size, row, rows,
                                            col * size, cols * size},
                           out);

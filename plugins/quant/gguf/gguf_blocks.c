@@ -63,7 +63,7 @@ static int32_t gguf_cut(void *self, const davit_quant_desc *desc, const davit_qu
     (void)self;
 
     if (status == DAVIT_OK && desc->n_parts > 1 && desc->n_experts > 1)
-        davit_q_cut_lines(desc, box, 1, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
+        davit_q_cut_lines(box, 1, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
     return status;
 }
 

@@ -411,7 +411,7 @@ static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, dav
 {
     const davit_quant_box all = {.n_experts = 1};
 
-    davit_q_cut_lines(d, &all, d->n_parts - 1,
+    davit_q_cut_lines(&all, d->n_parts - 1,
                       &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
                       out);
     if (box->n_cols != d->n_cols)
@@ -433,17 +433,17 @@ static int32_t gptq_cut(void *self, const davit_quant_desc *d, const davit_quant
     if (!davit_q_cut_rows_fit(d, box, d->row_unit == 1 ? 1 : words, sink) ||
         !davit_q_cut_cols_fit(d, box, whole ? words : davit_q_multiple(words, p[GROUP]), sink))
         return DAVIT_E_UNSUPPORTED;
-    davit_q_cut_lines(d, box, 0,
+    davit_q_cut_lines(box, 0,
                       &(davit_q_lines){d->n_cols * p[BITS] / 32, 4 * n, box->col * p[BITS] / 32,
                                        box->n_cols * p[BITS] / 32, 4 * box->row,
                                        4 * box->n_rows},
                       out);
     davit_q_cut_lines(
-        d, box, 1,
+        box, 1,
         &(davit_q_lines){all, n * size, group, n_groups, box->row * size, box->n_rows * size},
         out);
     if (p[ZEROS] != ZEROS_MIDDLE)
-        davit_q_cut_lines(d, box, 2,
+        davit_q_cut_lines(box, 2,
                           &(davit_q_lines){all, n * p[BITS] / 8, group, n_groups,
                                            box->row * p[BITS] / 8, box->n_rows * p[BITS] / 8},
                           out);

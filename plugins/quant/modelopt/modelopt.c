@@ -158,7 +158,7 @@ static int32_t modelopt_cut(void *self, const davit_quant_desc *d, const davit_q
     if (!davit_q_cut_rows_fit(d, box, 2, sink) ||
         !davit_q_cut_cols_fit(d, box, one ? 1 : p[GROUP], sink))
         return DAVIT_E_UNSUPPORTED;
-    davit_q_cut_lines(d, box, 0,
+    davit_q_cut_lines(box, 0,
                       &(davit_q_lines){d->n_rows / 2, d->n_cols, box->row / 2, box->n_rows / 2,
                                        box->col, box->n_cols},
                       out);

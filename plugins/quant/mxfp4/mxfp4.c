@@ -151,13 +151,7 @@ static int32_t mxfp4_cut(void *self, const davit_quant_desc *d, const davit_quan
                          davit_quant_cut *out, const davit_sink *sink)
 {
     (void)self;
-
-    davit_q_cut_begin(d, box, out);
-    if (!davit_q_cut_cols_fit(d, box, GROUP, sink))
-        return DAVIT_E_UNSUPPORTED;
-    davit_q_cut_by_row(d, box, 0, box->col / 2, box->n_cols / 2, out);
-    davit_q_cut_by_row(d, box, 1, box->col / GROUP, box->n_cols / GROUP, out);
-    return DAVIT_OK;
+    return davit_q_cut_nibbles(d, box, GROUP, out, sink);
 }
 
 static const davit_quant_iface mxfp4_quant = {

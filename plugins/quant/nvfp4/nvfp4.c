@@ -179,15 +179,13 @@ static void nvfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_o
 static int32_t nvfp4_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
                          davit_quant_cut *out, const davit_sink *sink)
 {
+    const int32_t status = davit_q_cut_nibbles(d, box, GROUP, out, sink);
     (void)self;
 
-    davit_q_cut_begin(d, box, out);
-    if (!davit_q_cut_cols_fit(d, box, GROUP, sink))
-        return DAVIT_E_UNSUPPORTED;
-    davit_q_cut_by_row(d, box, 0, box->col / 2, box->n_cols / 2, out);
-    davit_q_cut_by_row(d, box, 1, box->col / GROUP, box->n_cols / GROUP, out);
+    if (status)
+        return status;
     if (d->params[GLOBALS])
-        davit_q_cut_lines(d, box, 2, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
+        davit_q_cut_lines(box, 2, &(davit_q_lines){1, 4, 0, 1, 0, 4}, out);
     if (d->params[COLUMN_TYPE])
         davit_q_cut_columns(d, box, 3, (uint32_t)d->params[COLUMN_TYPE] - 1, out);
     return DAVIT_OK;

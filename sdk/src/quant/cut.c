@@ -68,13 +68,12 @@ int davit_q_cut_cols_fit(const davit_quant_desc *desc, const davit_quant_box *bo
 }
 
 /* Runs and planes that touch are one. */
-void davit_q_cut_lines(const davit_quant_desc *desc, const davit_quant_box *box,
-                       uint32_t part, const davit_q_lines *l, davit_quant_cut *out)
+void davit_q_cut_lines(const davit_quant_box *box, uint32_t part, const davit_q_lines *l,
+                       davit_quant_cut *out)
 {
     const uint64_t plane = l->n_all * l->line_bytes;
     davit_quant_range *r = &out->ranges[part];
 
-    (void)desc;
     r->off = box->expert * plane + l->line * l->line_bytes + l->at;
     r->n_bytes = l->n_bytes;
     r->n_runs = l->n;
@@ -102,7 +101,7 @@ void davit_q_cut_by_row(const davit_quant_desc *desc, const davit_quant_box *box
                                  .at = at,
                                  .n_bytes = n_bytes};
 
-    davit_q_cut_lines(desc, box, part, &lines, out);
+    davit_q_cut_lines(box, part, &lines, out);
     out->desc.parts[part].row_bytes = n_bytes;
 }
 
@@ -112,7 +111,7 @@ void davit_q_cut_columns(const davit_quant_desc *desc, const davit_quant_box *bo
     const uint64_t size = davit_q_scale_bytes(type);
     const davit_quant_box all = {.n_experts = 1}; /* experts share it */
 
-    davit_q_cut_lines(desc, &all, part,
+    davit_q_cut_lines(&all, part,
                       &(davit_q_lines){1, desc->n_cols * size, 0, 1, box->col * size,
                                        box->n_cols * size},
                       out);
@@ -133,5 +132,16 @@ int32_t davit_q_cut_blocks(const davit_quant_desc *desc, const davit_quant_box *
                            box->n_cols / desc->col_unit * bytes, out);
     else
         davit_q_cut_by_row(desc, box, 0, 0, desc->parts[0].row_bytes, out);
+    return DAVIT_OK;
+}
+
+int32_t davit_q_cut_nibbles(const davit_quant_desc *desc, const davit_quant_box *box,
+                            uint64_t group, davit_quant_cut *out, const davit_sink *sink)
+{
+    davit_q_cut_begin(desc, box, out);
+    if (!davit_q_cut_cols_fit(desc, box, group, sink))
+        return DAVIT_E_UNSUPPORTED;
+    davit_q_cut_by_row(desc, box, 0, box->col / 2, box->n_cols / 2, out);
+    davit_q_cut_by_row(desc, box, 1, box->col / group, box->n_cols / group, out);
     return DAVIT_OK;
 }

@@ -104,8 +104,8 @@ typedef struct davit_q_lines {
     uint64_t line, n;
     uint64_t at, n_bytes;
 } davit_q_lines;
-void davit_q_cut_lines(const davit_quant_desc *desc, const davit_quant_box *box, uint32_t part,
-                       const davit_q_lines *lines, davit_quant_cut *out);
+void davit_q_cut_lines(const davit_quant_box *box, uint32_t part, const davit_q_lines *lines,
+                       davit_quant_cut *out);
 /* Part @part has a line per row: the box's rows of it, and of each the bytes [at, at + n_bytes),
  * its new row_bytes. */
 void davit_q_cut_by_row(const davit_quant_desc *desc, const davit_quant_box *box, uint32_t part,
@@ -116,6 +116,10 @@ void davit_q_cut_columns(const davit_quant_desc *desc, const davit_quant_box *bo
 /* A whole cut of a module of one part that has a line per row and whole blocks of col_unit. */
 int32_t davit_q_cut_blocks(const davit_quant_desc *desc, const davit_quant_box *box,
                            davit_quant_cut *out, const davit_sink *sink);
+/* A cut of codes of four bits (part 0) and a byte of scale for each @group columns (part 1), both a
+ * line per row. */
+int32_t davit_q_cut_nibbles(const davit_quant_desc *desc, const davit_quant_box *box,
+                            uint64_t group, davit_quant_cut *out, const davit_sink *sink);
 uint64_t davit_q_divisor(uint64_t a, uint64_t b); /* greatest common, of 0 and b: b */
 uint64_t davit_q_multiple(uint64_t a, uint64_t b); /* least common, of small numbers above 0 */
 
