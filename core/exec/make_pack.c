@@ -35,17 +35,18 @@ static davit_quant_out decode_buffers(DavitLane *lane, const DavitItem *item, ui
 {
     const DavitSlot *slot = item->slot;
     const uint64_t n_scales = n_rows * davit_pack_groups(slot, item->source);
+    const uint64_t n_cols = davit_pack_cols(slot, item->source);
     davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = n_scales ? DAVIT_FORM_CODES : DAVIT_FORM_F32,
-                           .stride = slot->n_cols};
+                           .stride = n_cols};
     if (n_scales == 0) {
         out.values = (float *)(void *)davit_lane_take(lane, n_rows * slot->n_cols * sizeof(float));
         return out;
     }
-    out.cols = (uint32_t *)(void *)davit_lane_take(lane, slot->n_cols * sizeof(uint32_t));
+    out.cols = (uint32_t *)(void *)davit_lane_take(lane, n_cols * sizeof(uint32_t));
     out.scales = (float *)(void *)davit_lane_take(lane, n_scales * sizeof(float));
     out.zeros = (float *)(void *)davit_lane_take(lane, n_scales * sizeof(float));
-    out.codes = davit_lane_take(lane, n_rows * slot->n_cols);
+    out.codes = davit_lane_take(lane, n_rows * n_cols);
     return out;
 }
 
@@ -83,10 +84,11 @@ static davit_quant_out decode_block(DavitLane *lane, const DavitItem *item, cons
 static int32_t put_map(DavitLane *lane, const DavitItem *item, const uint32_t *cols,
                        uint64_t segment)
 {
-    const uint64_t n_cols = item->slot->n_cols, n = n_cols * sizeof *cols;
+    const uint64_t n_cols = item->slot->n_cols, n = davit_pack_map_bytes(item->slot);
+    const bool filled = item->source->module->desc->codes.n_cols != 0;
     const uint64_t off = segment + davit_map_off(lane->plan, item->slot, item->source);
-    for (uint64_t i = 0; i < n_cols; i++) {
-        if (cols[i] >= n_cols)
+    for (uint64_t i = 0; i < n / sizeof *cols; i++) {
+        if (cols[i] >= n_cols && !(filled && cols[i] == DAVIT_CODES_NONE))
             return davit_report_add(
                 lane->report,
                 &(DavitFinding){.code = DAVIT_R_QUANT_PARAMS,

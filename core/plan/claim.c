@@ -286,12 +286,16 @@ static int32_t bad_desc(const DavitModule *module, const DavitTool *tool,
 }
 
 /* Numbers and widths that quant.h does not know. */
-static bool codes_wrong(const davit_quant_codes *codes)
+bool davit_codes_wrong(const davit_quant_codes *codes, uint64_t n_cols)
 {
     static const uint32_t width[] = {0, 4, 8, 8, 4, 4, 4}; /* by DAVIT_CODE_, 0 = any */
 
     if (codes->bits > 8 || codes->kind >= G_N_ELEMENTS(width) ||
         codes->scale_type > DAVIT_SCALE_E4M3 || codes->zero_type > DAVIT_MIN_F16)
+        return true;
+    if (codes->n_cols && (!(codes->flags & DAVIT_CODES_MAP) || codes->group == 0 ||
+                          codes->n_cols % codes->group || codes->n_cols < n_cols ||
+                          codes->n_cols > UINT32_MAX))
         return true;
     return codes->bits && width[codes->kind] && width[codes->kind] != codes->bits;
 }
@@ -311,7 +315,7 @@ static const char *desc_fault(const DavitClaims *claims, const DavitModule *modu
         return "number of parts out of range";
     if (!(desc->forms & DAVIT_FORM_F32))
         return "no float32 form";
-    if (codes_wrong(&desc->codes))
+    if (davit_codes_wrong(&desc->codes, desc->n_cols))
         return "codes that do not exist";
     if (__builtin_mul_overflow(desc->n_experts, desc->n_rows, &rows) ||
         __builtin_mul_overflow(rows, desc->n_cols, &n) || n > UINT64_MAX / sizeof(float))

@@ -8,6 +8,9 @@
 #include "plan/draft.h"
 #include "plan/quant_config.h"
 
+/* Does @codes say what quant.h does not know, for a matrix of @n_cols? */
+bool davit_codes_wrong(const davit_quant_codes *codes, uint64_t n_cols);
+
 typedef struct DavitClaims DavitClaims;
 
 /* What is known of one module. */

@@ -125,26 +125,35 @@ uint64_t davit_pack_block_bytes(const DavitSlot *slot, const DavitSlotSource *so
     return slot->pack->block_bytes(slot->pack_self, slot->n_cols, params);
 }
 
+/* Is it packed from codes? */
+static bool packs_codes(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    return !davit_pack_from_stored(slot->pack, slot) &&
+           slot->pack->forms & source->module->desc->forms & DAVIT_FORM_CODES;
+}
+
+uint64_t davit_pack_cols(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    const uint64_t n = packs_codes(slot, source) ? source->module->desc->codes.n_cols : 0;
+
+    return n ? n : slot->n_cols;
+}
+
 uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    const davit_quant_desc *d = source->module->desc;
+    const uint64_t group = source->module->desc->codes.group;
 
-    if (davit_pack_from_stored(slot->pack, slot) ||
-        !(slot->pack->forms & d->forms & DAVIT_FORM_CODES))
+    if (!packs_codes(slot, source))
         return 0;
-    return d->codes.group == 0 ? 1
-                               : (slot->n_cols + d->codes.group - 1) / d->codes.group;
+    return group == 0 ? 1 : (davit_pack_cols(slot, source) + group - 1) / group;
 }
 
 uint64_t davit_pack_map_bytes(const DavitSlot *slot)
 {
-    const davit_quant_desc *d = slot->sources[0].module->desc;
-
-    if (slot->access != DAVIT_ACCESS_PACK || davit_pack_from_stored(slot->pack, slot) ||
-        !(slot->pack->forms & d->forms & DAVIT_FORM_CODES) ||
-        !(d->codes.flags & DAVIT_CODES_MAP))
+    if (slot->access != DAVIT_ACCESS_PACK || !packs_codes(slot, &slot->sources[0]) ||
+        !(slot->sources[0].module->desc->codes.flags & DAVIT_CODES_MAP))
         return 0;
-    return d->n_cols * sizeof(uint32_t);
+    return davit_pack_cols(slot, &slot->sources[0]) * sizeof(uint32_t);
 }
 
 /* Can @pack be written from CODES that differ from source to source? */

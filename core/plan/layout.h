@@ -35,6 +35,8 @@ void davit_pack_params(const davit_pack *pack, const DavitSlot *slot,
                        const DavitSlotSource *source, uint64_t params[8]);
 /* Bytes of one row block of a source of a packed slot. */
 uint64_t davit_pack_block_bytes(const DavitSlot *slot, const DavitSlotSource *source);
+/* Columns of a packed source: those of the codes where some have no input, else the slot's. */
+uint64_t davit_pack_cols(const DavitSlot *slot, const DavitSlotSource *source);
 /* Scale groups of a row when @source is packed from codes; 0 = it is packed from float32 or as
  * stored. */
 uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plan/claim.h"
+
 const davit_tensor_info *davit_part_tensor(const DavitPlan *plan,
                                            const DavitModule *module, size_t part)
 {
@@ -113,7 +115,8 @@ static bool parts_fit(const DavitPlan *plan, const DavitModule *module,
 
     if (d->n_experts != box->n_experts || d->n_rows != box->n_rows ||
         d->n_cols != box->n_cols || d->layout != module->desc->layout ||
-        d->n_parts != module->desc->n_parts)
+        d->n_parts != module->desc->n_parts || !(d->forms & DAVIT_FORM_F32) ||
+        d->row_unit == 0 || davit_codes_wrong(&d->codes, d->n_cols))
         return false;
     for (uint32_t p = 0; p < d->n_parts; p++) {
         const davit_tensor_info *t = davit_part_tensor(plan, module, p);

@@ -155,8 +155,9 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
     else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot, source))
         /* codes, scales, zeros, column map */
         n = slot->pack->row_block *
-                (slot->n_cols + 2 * davit_pack_groups(slot, source) * sizeof(float)) +
-            slot->n_cols * sizeof(uint32_t);
+                (davit_pack_cols(slot, source) +
+                 2 * davit_pack_groups(slot, source) * sizeof(float)) +
+            davit_pack_cols(slot, source) * sizeof(uint32_t);
     else if (slot->access == DAVIT_ACCESS_PACK &&
              !davit_pack_from_stored(slot->pack, slot))
         n = slot->pack->row_block * value_row;

@@ -41,6 +41,8 @@ int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
     uint64_t bits, heads;
 
     memcpy(&c.what, params, sizeof c.what);
+    if (c.what.n_cols)
+        c.n_cols = n_cols = c.what.n_cols;
     c.group = c.what.group == 0 || c.what.group > n_cols ? n_cols : c.what.group;
     if (c.what.bits < 1 || c.what.bits > 8 || n_cols == 0)
         return 0;

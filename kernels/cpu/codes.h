@@ -28,7 +28,7 @@
 /* A packed weight's shape, from its params. */
 typedef struct cpu_codes {
     davit_quant_codes what;
-    uint64_t n_cols;
+    uint64_t n_cols;  /* of codes: with a map may be more than the weight has */
     uint64_t group;   /* columns per scale */
     uint64_t n_groups;
     uint64_t n_shared; /* scales of one group: 8, or 1 */
@@ -49,7 +49,8 @@ const cpu_codes *cpu_codes_at(const davit_weight *w, uint64_t expert, uint64_t r
  * it on that lie in the same block. (borrowed) the call */
 const uint8_t *cpu_codes_block(const cpu_codes *c, const davit_weight *w, uint64_t expert,
                                uint64_t row, uint64_t *out_lane, uint64_t *out_n);
-/* Columns' inputs of expert @expert, or NULL if they are in order. (borrowed) the call */
+/* Columns' inputs of expert @expert, DAVIT_CODES_NONE = none; or NULL if they are in order.
+ * (borrowed) the call */
 const uint32_t *cpu_codes_map(const cpu_codes *c, const davit_weight *w, uint64_t expert);
 
 /* Scale and zero of a row of the block in group @g. */

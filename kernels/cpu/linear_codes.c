@@ -31,7 +31,7 @@ static int has_map(const davit_weight *w)
 
 /* ---- scalar ---- */
 
-/* Row @row in input order; @work: n_cols more. */
+/* Row @row in input order; @work: as many more as there are columns of codes. */
 static void row_of(const davit_weight *w, uint64_t expert, uint64_t row, float *out, float *work)
 {
     const cpu_codes all = codes_of(w);
@@ -42,8 +42,9 @@ static void row_of(const davit_weight *w, uint64_t expert, uint64_t row, float *
     const uint8_t *block = cpu_codes_block(c, w, expert, row, &lane, &n);
 
     cpu_codes_row(c, block, lane, map ? work : out);
-    for (uint64_t j = 0; map && j < w->n_cols; j++)
-        out[map[j]] = work[j];
+    for (uint64_t j = 0; map && j < c->n_cols; j++)
+        if (map[j] != DAVIT_CODES_NONE)
+            out[map[j]] = work[j];
 }
 
 static void scalar_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
@@ -53,7 +54,8 @@ static void scalar_size(void *self, const davit_call *call, uint64_t n_tokens, u
     (void)n_tokens;
     (void)n_rows;
     (void)ctx;
-    out->worker_bytes = 2 * call->weight[0]->n_cols * sizeof(float);
+    out->worker_bytes =
+        (call->weight[0]->n_cols + codes_of(call->weight[0]).n_cols) * sizeof(float);
     out->n_phases = 1;
     out->n_tasks[0] = cpu_ceil_div(call->weight[0]->n_rows, CPU_LINEAR_ROWS);
 }
@@ -84,7 +86,7 @@ static void embed_size(void *self, const davit_call *call, uint64_t n_tokens, ui
     (void)self;
     (void)n_rows;
     (void)ctx;
-    out->worker_bytes = call->weight[0]->n_cols * sizeof(float);
+    out->worker_bytes = codes_of(call->weight[0]).n_cols * sizeof(float);
     out->n_phases = 1;
     out->n_tasks[0] = n_tokens;
 }
@@ -120,7 +122,7 @@ static void f32_size(void *self, const davit_call *call, uint64_t n_tokens, uint
     (void)self;
     (void)ctx;
 
-    out->scratch_bytes = has_map(w) ? rows * w->n_cols * sizeof(float) : 0;
+    out->scratch_bytes = has_map(w) ? rows * codes_of(w).n_cols * sizeof(float) : 0;
     out->worker_bytes = cpu_codes_scratch(rows) + cpu_round_up(rows * CPU_GROUP * sizeof(float), 64);
     out->n_phases = 2;
     out->n_tasks[0] = has_map(w) ? rows : 0;
@@ -135,9 +137,9 @@ static void reorder(const davit_call *call, uint64_t first, uint64_t count)
 
     for (uint64_t t = first; t < cpu_min(first + count, call->in[0].n_rows); t++) {
         const float *x = cpu_in(call, 0, t);
-        float *to = (float *)call->scratch + t * w->n_cols;
-        for (uint64_t j = 0; j < w->n_cols; j++)
-            to[j] = x[map[j]];
+        float *to = (float *)call->scratch + t * c.n_cols;
+        for (uint64_t j = 0; j < c.n_cols; j++)
+            to[j] = map[j] == DAVIT_CODES_NONE ? 0.0f : x[map[j]];
     }
 }
 
@@ -219,11 +221,13 @@ static void int8_size(void *self, const davit_call *call, uint64_t n_tokens, uin
     (void)self;
     (void)ctx;
 
-    out->scratch_bytes = rows * PLANES * (w->n_cols / CPU_XBLOCK) * sizeof(cpu_xblock);
+    const uint64_t n_cols = codes_of(w).n_cols;
+
+    out->scratch_bytes = rows * PLANES * (n_cols / CPU_XBLOCK) * sizeof(cpu_xblock);
     out->worker_bytes =
         cpu_round_up(rows * PLANES * CPU_GROUP * sizeof(float), 64) + X_TASK * sizeof(float);
     out->n_phases = 2;
-    out->n_tasks[0] = rows * x_tasks(w->n_cols);
+    out->n_tasks[0] = rows * x_tasks(n_cols);
     out->n_tasks[1] = cpu_ceil_div(w->n_rows, CPU_GROUP);
 }
 
@@ -231,8 +235,8 @@ static void int8_size(void *self, const davit_call *call, uint64_t n_tokens, uin
 static void quantize(const davit_call *call, uint64_t first, uint64_t count, float *ordered)
 {
     const davit_weight *w = call->weight[0];
-    const uint64_t n_cols = w->n_cols, per_token = x_tasks(n_cols);
     const cpu_codes c = codes_of(w);
+    const uint64_t n_cols = c.n_cols, per_token = x_tasks(n_cols);
     const uint32_t *map = cpu_codes_map(&c, w, 0);
 
     for (uint64_t i = first; i < first + count; i++) {
@@ -244,7 +248,8 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count, flo
         cpu_xblock *xq = (cpu_xblock *)call->scratch + (t * PLANES * n_cols + col) / CPU_XBLOCK;
         const float *x = map ? ordered : cpu_in(call, 0, t) + col;
         for (uint64_t j = 0; map && j < n; j++)
-            ordered[j] = cpu_in(call, 0, t)[map[col + j]];
+            ordered[j] =
+                map[col + j] == DAVIT_CODES_NONE ? 0.0f : cpu_in(call, 0, t)[map[col + j]];
         cpu_quantize_x(xq, x, (size_t)n);
         cpu_quantize_rest(xq + n_cols / CPU_XBLOCK, xq, x, n);
     }

@@ -155,13 +155,16 @@ static void decode_f32(davit_test *t, const davit_quant_tile *tile, float *value
 static void values_of_codes(const davit_quant_tile *tile, const davit_quant_out *out, float *got)
 {
     const davit_quant_codes *codes = &tile->desc->codes;
-    const uint64_t K = tile->n_cols, group = out->group ? out->group : K;
-    const uint64_t n_groups = (K + group - 1) / group;
+    const uint64_t K = tile->n_cols, C = out->stride, group = out->group ? out->group : C;
+    const uint64_t n_groups = (C + group - 1) / group;
     const int is_map = (codes->flags & DAVIT_CODES_MAP) != 0;
 
-    for (uint64_t i = 0; i < tile->n_rows * K; i++) {
-        const uint64_t col = i % K, g = i / K * n_groups + col / group;
-        const uint64_t at = i - col + (is_map ? out->cols[col] : col);
+    for (uint64_t i = 0; i < tile->n_rows * C; i++) {
+        const uint64_t col = i % C, g = i / C * n_groups + col / group;
+        const uint64_t at = i / C * K + (is_map ? out->cols[col] : col);
+
+        if (is_map && codes->n_cols && out->cols[col] == DAVIT_CODES_NONE)
+            continue;
         const float code = (float)out->codes[i];
 
         got[at] = out->has_min ? out->scales[g] * code + out->zeros[g]
@@ -175,17 +178,18 @@ static void check_codes(davit_test *t, const module *m, const davit_quant_tile *
 {
     const davit_quant_iface *q = davit_test_iface(t);
     const uint64_t N = tile->n_rows, K = tile->n_cols;
+    const uint64_t C = m->desc.codes.n_cols ? m->desc.codes.n_cols : K;
     davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                            .form = DAVIT_FORM_CODES,
-                           .stride = K};
+                           .stride = C};
     float *got;
 
     if (!(m->desc.forms & DAVIT_FORM_CODES) || m->desc.codes.kind != DAVIT_CODE_UINT)
         return;
-    out.codes = test_alloc(N * K);
-    out.scales = test_alloc(N * K * sizeof(float));
-    out.zeros = test_alloc(N * K * sizeof(float));
-    out.cols = test_alloc(K * sizeof *out.cols);
+    out.codes = test_alloc(N * C);
+    out.scales = test_alloc(N * C * sizeof(float));
+    out.zeros = test_alloc(N * C * sizeof(float));
+    out.cols = test_alloc(C * sizeof *out.cols);
     got = test_alloc(N * K * sizeof *got);
     q->decode(t->self, tile, &out);
     if (test_expect(t, m->desc.codes.bits == 0 || m->desc.codes.group == out.group,

@@ -399,6 +399,7 @@ const LayoutRow layout_rows[] = {
     ROW("davit/quant.h", davit_quant_codes, zero_type),
     ROW("davit/quant.h", davit_quant_codes, flags),
     ROW("davit/quant.h", davit_quant_codes, zero),
+    ROW("davit/quant.h", davit_quant_codes, n_cols),
     ROW("davit/quant.h", davit_quant_desc, struct_size),
     ROW("davit/quant.h", davit_quant_desc, scheme),
     ROW("davit/quant.h", davit_quant_desc, layout),

@@ -153,13 +153,21 @@ static uint8_t random_code(Rig *rig, const davit_quant_codes *c)
 
 /* ---- matrices ---- */
 
-static uint32_t *random_map(Rig *rig, uint64_t K)
+void codes_case_map(Rig *rig, davit_quant_codes *what, uint64_t n_cols)
 {
-    uint32_t *map = rig_memory(rig, K * sizeof *map, 0);
+    what->flags = DAVIT_CODES_MAP;
+    if (what->group && rig_between(rig, 0, 1))
+        what->n_cols = what->group * ((n_cols - 1) / what->group + 1 + rig_between(rig, 0, 3));
+}
 
-    for (uint64_t j = 0; j < K; j++)
-        map[j] = (uint32_t)j;
-    for (uint64_t j = K - 1; j > 0; j--) {
+/* Of @C code columns, those past the @K inputs have none. */
+static uint32_t *random_map(Rig *rig, uint64_t K, uint64_t C)
+{
+    uint32_t *map = rig_memory(rig, C * sizeof *map, 0);
+
+    for (uint64_t j = 0; j < C; j++)
+        map[j] = j < K ? (uint32_t)j : DAVIT_CODES_NONE;
+    for (uint64_t j = C - 1; j > 0; j--) {
         const uint64_t i = rig_between(rig, 0, j);
         const uint32_t swap = map[i];
         map[i] = map[j];
@@ -172,7 +180,7 @@ static uint32_t *random_map(Rig *rig, uint64_t K)
 static void fill_rows(Rig *rig, const davit_quant_codes *c, uint64_t n_rows, uint64_t K,
                       davit_quant_out *out, float *values)
 {
-    const uint64_t group = c->group ? c->group : K, G = (K + group - 1) / group;
+    const uint64_t C = out->stride, group = c->group ? c->group : C, G = (C + group - 1) / group;
 
     for (uint64_t r = 0; r < n_rows; r++)
         for (uint64_t g = 0; g < G; g++) {
@@ -189,11 +197,12 @@ static void fill_rows(Rig *rig, const davit_quant_codes *c, uint64_t n_rows, uin
                         : out->divide                     ? out->scales[i] / out->factor
                                                           : out->scales[i] * out->factor;
             }
-            for (uint64_t k = g * group; k < MIN(K, (g + 1) * group); k++) {
+            for (uint64_t k = g * group; k < MIN(C, (g + 1) * group); k++) {
+                const uint32_t col = out->cols ? out->cols[k] : (uint32_t)k;
                 const uint8_t code = random_code(rig, c);
                 out->codes[r * out->stride + k] = code;
-                values[r * K + (out->cols ? out->cols[k] : k)] =
-                    value_of(c, code, scale, out->zeros[i]);
+                if (col != DAVIT_CODES_NONE)
+                    values[r * K + col] = value_of(c, code, scale, out->zeros[i]);
             }
         }
 }
@@ -221,16 +230,17 @@ static uint8_t *pack_rows(Rig *rig, const davit_pack *pack, const davit_weight *
 const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
                                const davit_quant_codes *what, uint64_t E, uint64_t N, uint64_t K)
 {
-    const uint64_t group = what->group ? what->group : K, G = (K + group - 1) / group;
+    const uint64_t C = what->n_cols ? what->n_cols : K;
+    const uint64_t group = what->group ? what->group : C, G = (C + group - 1) / group;
     davit_segment *segments = rig_memory(rig, E * N * sizeof *segments, 0);
     float *values = rig_memory(rig, E * N * K * sizeof *values, 0);
-    uint32_t *map = what->flags & DAVIT_CODES_MAP ? random_map(rig, K) : NULL;
+    uint32_t *map = what->flags & DAVIT_CODES_MAP ? random_map(rig, K, C) : NULL;
     davit_weight *w = &rig->weights[slot];
     const uint64_t unit = what->scale_rows > 1 ? what->scale_rows : 1;
     const davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
                                  .form = DAVIT_FORM_CODES,
-                                 .stride = K,
-                                 .codes = rig_memory(rig, N * K, 0),
+                                 .stride = C,
+                                 .codes = rig_memory(rig, N * C, 0),
                                  .scales = rig_memory(rig, N * G * sizeof(float), 0),
                                  .zeros = rig_memory(rig, N * G * sizeof(float), 0),
                                  .group = group,

@@ -10,6 +10,10 @@
  * only, what entries with 8-bit activations take. Never with a map. */
 davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, uint64_t unit);
 
+/* Give @what, of a matrix of @n_cols columns, a column map; where it has groups, now and then one with
+ * code columns that have no input. */
+void codes_case_map(Rig *rig, davit_quant_codes *what, uint64_t n_cols);
+
 /* Weight @slot [E, N, K] of codes @what, packed by @pack in segments of random length.
  * Returns: (borrowed, rig) canonical values [E, N, K] in input order. */
 const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,

@@ -33,12 +33,14 @@ static float value_of(const davit_quant_codes *c, const davit_quant_out *out, ui
 bool codes_agree(const davit_quant_iface *iface, void *self, const davit_quant_desc *d,
                  const davit_quant_bytes *parts, uint64_t row, const float *want)
 {
+    const uint64_t n_codes = d->codes.n_cols ? d->codes.n_cols : d->n_cols;
     const uint64_t group = d->codes.group ? d->codes.group : d->n_cols;
-    const uint64_t n_groups = (d->n_cols + group - 1) / group;
-    g_autofree uint8_t *codes = g_new0(uint8_t, d->n_cols);
+    const uint64_t n_groups = (n_codes + group - 1) / group;
+    uint64_t n_inputs = 0;
+    g_autofree uint8_t *codes = g_new0(uint8_t, n_codes);
     g_autofree float *scales = g_new0(float, n_groups);
     g_autofree float *zeros = g_new0(float, n_groups);
-    g_autofree uint32_t *cols = g_new0(uint32_t, d->n_cols);
+    g_autofree uint32_t *cols = g_new0(uint32_t, n_codes);
     const davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
                                    .desc = d,
                                    .parts = parts,
@@ -51,11 +53,16 @@ bool codes_agree(const davit_quant_iface *iface, void *self, const davit_quant_d
                            .scales = scales,
                            .zeros = zeros,
                            .cols = cols,
-                           .stride = d->n_cols};
+                           .stride = n_codes};
 
     iface->decode(self, &tile, &out);
-    for (uint64_t i = 0; i < d->n_cols; i++) {
+    for (uint64_t i = 0; i < n_codes; i++) {
         const uint64_t col = d->codes.flags & DAVIT_CODES_MAP ? cols[i] : i;
+
+        if (d->codes.n_cols && col == DAVIT_CODES_NONE)
+            continue;
+        g_assert_cmpuint(col, <, d->n_cols);
+        n_inputs++;
         const float is = value_of(&d->codes, &out, i, i / group);
 
         if (memcmp(&is, &want[col], sizeof is) != 0) {
@@ -65,7 +72,7 @@ bool codes_agree(const davit_quant_iface *iface, void *self, const davit_quant_d
             return false;
         }
     }
-    return true;
+    return n_inputs == d->n_cols;
 }
 
 

@@ -205,7 +205,7 @@ static const struct {
     bool whole_parts; /* every rank has all scales, or a table */
 } layouts[] = {
     {"awq_gemm", NULL, false}, {"awq_gemv", NULL, false}, {"gptq_asym", NULL, false},
-    {"gptq_act_order", "f32", true}, {"ct_w4_asym", NULL, false},
+    {"gptq_act_order", NULL, true}, {"ct_w4_asym", NULL, false},
     {"ct_int8_asym", NULL, false}, {"fp8_block_bf16", NULL, false},
     {"fp8_channel", NULL, false}, {"mxfp8", NULL, false}, {"ct_nvfp4", NULL, false},
     {"ct_mxfp4", NULL, false}, {"modelopt_int4", NULL, false}, {"bnb_int8", NULL, false},

@@ -273,9 +273,13 @@ static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
                         (uint32_t)p[BITS]);
 }
 
+/* The index was checked, but the file may have changed since: never past the scales. */
 static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
 {
-    return davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
+    const uint64_t last = t->desc->params[N_GROUPS] - 1;
+    const uint64_t group = davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
+
+    return group < last ? group : last;
 }
 
 /* Where the row's bits that no code uses are not 0; NULL = they are. */
@@ -336,7 +340,7 @@ static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, dav
                       &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
                       out);
     if (box->n_cols != d->n_cols)
-        out->desc.forms = DAVIT_FORM_F32;
+        davit_q_cut_order(box, d->params[N_GROUPS], out);
 }
 
 int32_t ct_pack_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,

@@ -335,9 +335,14 @@ static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
                    ((1u << p[BITS]) - 1));
 }
 
+/* The index was checked, but the file may have changed since: never past the scales. */
 static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
 {
-    return davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
+    const uint64_t size = davit_q_scale_bytes((uint32_t)t->desc->params[SCALE_TYPE]);
+    const uint64_t last = t->parts[1].n_bytes / (t->desc->n_rows * size) - 1;
+    const uint64_t group = davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
+
+    return group < last ? group : last;
 }
 
 static davit_q_view view_of(const davit_quant_desc *d)
@@ -405,9 +410,9 @@ static uint64_t whole_words(const uint64_t *p)
 }
 
 /* In an order of their own the columns of a rank may belong to any group: it keeps all scales and
- * zeros, and its part of g_idx still counts them all. Its groups are of any size then, which no
- * description in codes has. */
-static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out)
+ * zeros, and its part of g_idx still counts them all. */
+static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, uint64_t n_groups,
+                      davit_quant_cut *out)
 {
     const davit_quant_box all = {.n_experts = 1};
 
@@ -415,7 +420,7 @@ static void cut_order(const davit_quant_desc *d, const davit_quant_box *box, dav
                       &(davit_q_lines){1, 4 * d->n_cols, 0, 1, 4 * box->col, 4 * box->n_cols},
                       out);
     if (box->n_cols != d->n_cols)
-        out->desc.forms = DAVIT_FORM_F32;
+        davit_q_cut_order(box, n_groups, out);
 }
 
 static int32_t gptq_cut(void *self, const davit_quant_desc *d, const davit_quant_box *box,
@@ -448,7 +453,7 @@ static int32_t gptq_cut(void *self, const davit_quant_desc *d, const davit_quant
                                            box->row * p[BITS] / 8, box->n_rows * p[BITS] / 8},
                           out);
     if (p[ORDERED])
-        cut_order(d, box, out);
+        cut_order(d, box, all, out);
     out->desc.params[N_OUT] = box->n_rows;
     if (p[GROUP] >= box->n_cols && !p[ORDERED])
         out->desc.codes.group = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "quant", interface 0.4: what stored bytes mean.
+ * Kind "quant", interface 0.5: what stored bytes mean.
  *
  * A quant plugin recognises the tensors of one module ("model.layers.0.mlp.up_proj"), checks
  * them and decodes tiles. It knows no kernel and no file; kernels name the stored layouts
@@ -120,6 +120,7 @@ typedef struct davit_quant_part {
 #define DAVIT_MIN_F16    7u
 
 #define DAVIT_CODES_MAP 1u /* code column j belongs to input cols[j]; the same for all rows */
+#define DAVIT_CODES_NONE UINT32_MAX /* cols[j] of a code column without an input */
 
 /* The weight params of a layout that was packed from CODES are the bytes of this struct. */
 typedef struct davit_quant_codes {
@@ -132,6 +133,9 @@ typedef struct davit_quant_codes {
     uint32_t zero_type;  /* DAVIT_ZERO_ or DAVIT_MIN_ */
     uint32_t flags;      /* DAVIT_CODES_ */
     float zero;          /* ZERO_CONST */
+    /* MAP: code columns, a multiple of group and at least K, where some have no input: columns in an
+     * order of their own whose groups are of any size are filled up. 0 = K. */
+    uint64_t n_cols;
 } davit_quant_codes;
 
 /* What a module is, after check. Logical matrix: E experts of N output rows, K inputs. Comes
@@ -175,8 +179,8 @@ typedef struct davit_quant_tile {
 
 /* Where decode writes. F32: values[n_rows][stride]. CODES: value = scale * (code - zero) or
  * scale * code + min, see has_min, or by davit_quant_codes.kind; equal to F32 in every bit.
- * CODES is asked for whole rows; group and scale count code columns. All arrays are the host's,
- * (filled) during the call; those of the other form are NULL. With SCALE_E4M3 scales
+ * CODES is asked for whole rows; group and scale count code columns, of which there may be more than
+ * K (davit_quant_codes.n_cols). All arrays are the host's, (filled) during the call; those of the other form are NULL. With SCALE_E4M3 scales
  * holds the e4m3 values, and the scale is scale * factor, or scale / factor if divide. */
 typedef struct davit_quant_out {
     uint64_t struct_size;
@@ -188,7 +192,7 @@ typedef struct davit_quant_out {
     float *scales;       /* CODES [n_rows, n_groups] */
     float *zeros;        /* CODES [n_rows, n_groups] */
     uint64_t group;      /* CODES: columns per group, set by decode */
-    uint32_t *cols;      /* CODES with a MAP: [n_cols], set by decode; else NULL */
+    uint32_t *cols;      /* CODES with a MAP: [code columns], set by decode; else NULL */
     float factor;        /* CODES with SCALE_E4M3: set by decode */
     uint32_t divide;     /* 1 = divide by factor */
 } davit_quant_out;

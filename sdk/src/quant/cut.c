@@ -5,6 +5,8 @@
 
 #include <davit/help/quant.h>
 
+#define ORDER_UNIT 32u
+
 uint64_t davit_q_divisor(uint64_t a, uint64_t b)
 {
     while (a) {
@@ -144,4 +146,13 @@ int32_t davit_q_cut_nibbles(const davit_quant_desc *desc, const davit_quant_box 
     davit_q_cut_by_row(desc, box, 0, box->col / 2, box->n_cols / 2, out);
     davit_q_cut_by_row(desc, box, 1, box->col / group, box->n_cols / group, out);
     return DAVIT_OK;
+}
+
+/* A group of n columns takes at most (n + UNIT - 1) / UNIT units; decode needs one per group. */
+void davit_q_cut_order(const davit_quant_box *box, uint64_t n_groups, davit_quant_cut *out)
+{
+    const uint64_t units = (box->n_cols + n_groups * (ORDER_UNIT - 1)) / ORDER_UNIT;
+
+    out->desc.codes.group = ORDER_UNIT;
+    out->desc.codes.n_cols = (units > n_groups ? units : n_groups) * ORDER_UNIT;
 }

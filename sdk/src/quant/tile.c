@@ -66,6 +66,14 @@ static void decode_row(const davit_q_view *view, const davit_quant_tile *tile, u
     }
 }
 
+/* A file that changes after it was checked may say anything: no column is written past the end, and
+ * one that nobody writes stays DAVIT_CODES_NONE. */
+static void put_column(davit_quant_out *out, uint64_t at, uint64_t n_cols, uint64_t col)
+{
+    if (at < n_cols)
+        out->cols[at] = (uint32_t)col;
+}
+
 /* Columns sorted by group. Every group has view->group columns (checked), so that only the
  * number already placed is needed; the scales' array keeps it until the scales come. */
 static void sort_columns(const davit_q_view *view, const davit_quant_tile *tile,
@@ -73,44 +81,99 @@ static void sort_columns(const davit_q_view *view, const davit_quant_tile *tile,
 {
     for (uint64_t g = 0; g < n_groups; g++)
         out->scales[g] = 0;
+    for (uint64_t j = 0; j < tile->n_cols; j++)
+        out->cols[j] = DAVIT_CODES_NONE;
     for (uint64_t k = 0; k < tile->n_cols; k++) {
         const uint64_t g = group_at(view, tile, k);
 
-        out->cols[g * view->group + (uint64_t)out->scales[g]] = (uint32_t)k;
+        if (g >= n_groups)
+            continue;
+        put_column(out, g * view->group + (uint64_t)out->scales[g], tile->n_cols, k);
+        out->scales[g] += 1;
+    }
+}
+
+/* The same for groups of any size, each filled up to whole units of codes.group columns. The arrays
+ * of scales and zeros, which have a number per unit and so at least one per group, keep how many
+ * columns a group has and the unit it begins with until the scales come. */
+static void sort_columns_filled(const davit_q_view *view, const davit_quant_tile *tile,
+                                davit_quant_out *out)
+{
+    const uint64_t unit = tile->desc->codes.group, n_units = tile->desc->codes.n_cols / unit;
+    uint64_t next = 0;
+
+    for (uint64_t u = 0; u < n_units; u++)
+        out->scales[u] = 0;
+    for (uint64_t k = 0; k < tile->n_cols; k++)
+        if (group_at(view, tile, k) < n_units)
+            out->scales[group_at(view, tile, k)] += 1;
+    for (uint64_t g = 0; g < n_units; g++) {
+        out->zeros[g] = (float)next;
+        next += ((uint64_t)out->scales[g] + unit - 1) / unit;
+        out->scales[g] = 0;
+    }
+    for (uint64_t j = 0; j < n_units * unit; j++)
+        out->cols[j] = DAVIT_CODES_NONE;
+    for (uint64_t k = 0; k < tile->n_cols; k++) {
+        const uint64_t g = group_at(view, tile, k);
+
+        if (g >= n_units)
+            continue;
+        put_column(out, (uint64_t)out->zeros[g] * unit + (uint64_t)out->scales[g],
+                   n_units * unit, k);
         out->scales[g] += 1;
     }
 }
 
 static void codes_of_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
-                         const uint32_t *cols, uint8_t *out)
+                         const uint32_t *cols, uint64_t n_cols, uint8_t *out)
 {
     if (!cols) {
         view->codes(tile, row, tile->col, tile->n_cols, out);
         return;
     }
-    for (uint64_t j = 0; j < tile->n_cols; j++)
-        view->codes(tile, row, cols[j], 1, out + j);
+    for (uint64_t j = 0; j < n_cols; j++) {
+        if (cols[j] == DAVIT_CODES_NONE)
+            out[j] = 0;
+        else
+            view->codes(tile, row, cols[j], 1, out + j);
+    }
+}
+
+/* Stored group of the code columns from @at on; a unit without inputs may have any. */
+static uint64_t group_of_unit(const davit_q_view *view, const davit_quant_tile *tile,
+                              const uint32_t *cols, uint64_t at)
+{
+    return cols[at] == DAVIT_CODES_NONE ? 0 : group_at(view, tile, cols[at]);
 }
 
 static void decode_codes(const davit_q_view *view, const davit_quant_tile *tile,
                          davit_quant_out *out)
 {
-    const uint64_t first = tile->col / view->group;
-    const uint64_t n_groups = (tile->n_cols + view->group - 1) / view->group;
-    const int map = (tile->desc->codes.flags & DAVIT_CODES_MAP) && out->cols;
+    const davit_quant_codes *codes = &tile->desc->codes;
+    const int map = (codes->flags & DAVIT_CODES_MAP) && out->cols, filled = map && codes->n_cols;
+    const uint64_t unit = filled ? codes->group : view->group;
+    const uint64_t n_cols = filled ? codes->n_cols : tile->n_cols;
+    const uint64_t first = tile->col / unit, n_groups = (n_cols + unit - 1) / unit;
 
-    out->group = view->group;
+    out->group = unit;
     out->has_min = 0;
     out->factor = view->factor ? view->factor(tile, &out->divide) : 1.0f;
-    if (map)
+    if (filled)
+        sort_columns_filled(view, tile, out);
+    else if (map)
         sort_columns(view, tile, n_groups, out);
     for (uint64_t r = 0; r < tile->n_rows; r++) {
         const uint64_t row = tile->row + r;
 
-        codes_of_row(view, tile, row, map ? out->cols : NULL, out->codes + r * out->stride);
+        codes_of_row(view, tile, row, map ? out->cols : NULL, n_cols,
+                     out->codes + r * out->stride);
         for (uint64_t g = 0; g < n_groups; g++) {
-            out->scales[r * n_groups + g] = view->scale(tile, row, first + g);
-            out->zeros[r * n_groups + g] = zero_at(view, tile, row, first + g);
+            const uint64_t stored =
+                filled ? group_of_unit(view, tile, out->cols, g * unit) : first + g;
+
+            out->scales[r * n_groups + g] = view->scale(tile, row, stored);
+            out->zeros[r * n_groups + g] = zero_at(view, tile, row, stored);
         }
     }
 }

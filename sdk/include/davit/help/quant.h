@@ -120,6 +120,10 @@ int32_t davit_q_cut_blocks(const davit_quant_desc *desc, const davit_quant_box *
  * line per row. */
 int32_t davit_q_cut_nibbles(const davit_quant_desc *desc, const davit_quant_box *box,
                             uint64_t group, davit_quant_cut *out, const davit_sink *sink);
+/* Columns of a cut in an order of their own (DAVIT_CODES_MAP): they may be of any of @n_groups groups,
+ * each of which is then filled up to 32 code columns, the least that kernels multiply with 8-bit
+ * activations. */
+void davit_q_cut_order(const davit_quant_box *box, uint64_t n_groups, davit_quant_cut *out);
 uint64_t davit_q_divisor(uint64_t a, uint64_t b); /* greatest common, of 0 and b: b */
 uint64_t davit_q_multiple(uint64_t a, uint64_t b); /* least common, of small numbers above 0 */
 
