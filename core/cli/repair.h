@@ -25,7 +25,8 @@
      "stored|f32|f16|bf16", "stored", false}
 #define DAVIT_LOADING_FLAGS                                                              \
     {"access", 0, DAVIT_FLAG_CHOICE, "HOW",                                              \
-     "borrow from the file, or copy: read into place or streamed",                       \
+     "borrow from the file, or copy: read into place or streamed; a weight that no "     \
+     "kernel takes as stored is packed",                                                 \
      "auto|borrow|direct|stream", "auto", false},                                        \
     {"window", 0, DAVIT_FLAG_TEXT, "SIZE",                                               \
      "most temporary memory while loading, like 64MiB", NULL, "256MiB", false},          \

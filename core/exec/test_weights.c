@@ -17,7 +17,8 @@ static void load_as(const TestLoad *model, const DavitPlanOptions *options,
                     DavitCacheChoice cache, GHashTable *known)
 {
     g_auto(TestLoad) m = test_load_again(model, options);
-    g_autoptr(DavitWeights) weights = m.plan ? test_counts_load(&m, cache, known) : NULL;
+    g_assert_nonnull(m.plan);
+    g_autoptr(DavitWeights) weights = test_counts_load(&m, cache, known);
 }
 
 /* The windows of issue and plan, and one that holds less than a piece wants. */

@@ -25,6 +25,7 @@ typedef struct Chooser {
     DavitChooser base;
     GArray **options; /* (owned) [n_slots] DavitLayoutOption, NULL = no op reads it */
     GHashTable *told; /* (owned) text of an op and layouts -> reported already */
+    bool spares;      /* also options that are spare */
     int32_t status;
 } Chooser;
 
@@ -36,6 +37,15 @@ static DavitSlot *slot_at(const Chooser *c, uint32_t slot)
 static DavitLayoutOption *option_at(const Chooser *c, uint32_t slot, uint32_t which)
 {
     return &g_array_index(c->options[slot], DavitLayoutOption, which);
+}
+
+static uint32_t n_options(const Chooser *c, uint32_t slot)
+{
+    uint32_t n = c->options[slot]->len;
+
+    while (!c->spares && n > 1 && option_at(c, slot, n - 1)->spare)
+        n--;
+    return n;
 }
 
 /* ---- groups ---- */
@@ -217,7 +227,7 @@ static bool next_pick(const Chooser *c, const Group *group, uint32_t *pick)
     for (guint s = 0; s < group->slots->len; s++) {
         const uint32_t slot = g_array_index(group->slots, uint32_t, s);
 
-        if (++pick[s] < c->options[slot]->len)
+        if (++pick[s] < n_options(c, slot))
             return true;
         pick[s] = 0;
     }
@@ -248,7 +258,7 @@ static bool too_many(const Chooser *c, const Group *group)
     uint64_t n = 1;
 
     for (guint s = 0; s < group->slots->len && n <= MAX_TRIES; s++)
-        n *= c->options[g_array_index(group->slots, uint32_t, s)]->len;
+        n *= n_options(c, g_array_index(group->slots, uint32_t, s));
     return n > MAX_TRIES;
 }
 
@@ -266,11 +276,11 @@ static void refuse_group(Chooser *c, const Group *group, uint32_t *pick)
     }
 }
 
-static void choose_group(Chooser *c, const Group *group)
+/* The best combination to @best; returns its score, 0 = some op has no entry with any. */
+static uint64_t try_group(Chooser *c, const Group *group, uint32_t *best)
 {
     const bool want_packs = c->base.draft->options->layout == DAVIT_LAYOUT_PACKED;
     g_autofree uint32_t *pick = g_new0(uint32_t, group->slots->len);
-    g_autofree uint32_t *best = g_new0(uint32_t, group->slots->len);
     const bool stored_only = too_many(c, group);
     uint64_t most = 0;
 
@@ -286,9 +296,20 @@ static void choose_group(Chooser *c, const Group *group)
             memcpy(best, pick, group->slots->len * sizeof *best);
         }
     } while (!stored_only && next_pick(c, group, pick));
+    return most;
+}
 
+static void choose_group(Chooser *c, const Group *group)
+{
+    g_autofree uint32_t *best = g_new0(uint32_t, group->slots->len);
+    uint64_t most = try_group(c, group, best);
+
+    c->spares = most == 0;
     if (most == 0)
-        refuse_group(c, group, pick);
+        most = try_group(c, group, best);
+    c->spares = false;
+    if (most == 0)
+        refuse_group(c, group, best);
     else
         consider(c, group, best);
 }

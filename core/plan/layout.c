@@ -190,6 +190,8 @@ static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
 typedef struct Sources {
     bool mixed;       /* they are stored in different layouts */
     bool addressable; /* rows_addressable */
+    bool spare;       /* with --access the stored layout is what was asked for: packs are for
+                       * weights that would not run otherwise */
 } Sources;
 
 static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_pack *pack,
@@ -202,7 +204,9 @@ static void add_pack(const DavitSlot *slot, const DavitTool *tool, const davit_p
                                 .layout = davit_intern(pack->layout),
                                 .pack = pack,
                                 .pack_self = tool->self,
-                                .reason = "packed: a faster kernel takes it"};
+                                .reason = sources->spare ? "packed: no kernel takes it as stored"
+                                                : "packed: a faster kernel takes it",
+                                .spare = sources->spare};
 
     if (pack->lossy || pack->row_block == 0)
         return;
@@ -297,9 +301,12 @@ GArray *davit_layout_options(const DavitDraft *draft, const DavitSlot *slot,
     addressable = rows_addressable(slot);
     if (addressable)
         add_stored(draft, slot, stored, options);
-    if (!addressable || (draft->options->layout != DAVIT_LAYOUT_STORED &&
-                         draft->options->access == DAVIT_ACCESS_AUTO))
-        add_packs(draft, slot, &(Sources){.addressable = addressable}, options);
+    if (!addressable || draft->options->layout != DAVIT_LAYOUT_STORED)
+        add_packs(draft, slot,
+                  &(Sources){.addressable = addressable,
+                             .spare = addressable &&
+                                      draft->options->access != DAVIT_ACCESS_AUTO},
+                  options);
     if (options->len == 0)
         *out_why = "its rows cannot be cut as the slot needs, and no kernel packs them";
     return options;

@@ -12,6 +12,7 @@ typedef struct DavitLayoutOption {
     const davit_pack *pack; /* PACK only */
     void *pack_self;
     const char *reason; /* (static) */
+    bool spare; /* only where no kernel takes the others; spare ones come last */
 } DavitLayoutOption;
 
 /* Do kernels get @slot as plain float32 whatever it is stored in? */

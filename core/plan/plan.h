@@ -190,7 +190,7 @@ typedef enum DavitLayoutChoice {
 
 typedef enum DavitAccessChoice {
     DAVIT_ACCESS_AUTO,         /* borrow what kernels take as it lies */
-    DAVIT_ACCESS_FORCE_BORROW, /* the same, and never pack */
+    DAVIT_ACCESS_FORCE_BORROW, /* the same; packed is what no kernel takes as it lies */
     DAVIT_ACCESS_FORCE_DIRECT, /* private copies, read into place */
     DAVIT_ACCESS_FORCE_STREAM, /* private copies, through a lane */
 } DavitAccessChoice;
