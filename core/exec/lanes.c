@@ -32,12 +32,26 @@ typedef struct Worker {
     bool started;
 } Worker;
 
+/* Lanes find the same at once: a file that was cut. */
+static bool is_told(const DavitReport *report, const DavitRecord *r)
+{
+    for (size_t i = 0; r && i < davit_report_count(report); i++) {
+        const DavitRecord *told = davit_report_get(report, i);
+        if (told->severity == DAVIT_ERROR && told->code == r->code &&
+            g_strcmp0(told->subject, r->subject) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void fail(Run *run, int32_t status, const DavitReport *said)
 {
     pthread_mutex_lock(&run->lock);
+    const bool again = run->status != DAVIT_OK && is_told(run->report, davit_report_first_error(said, 0));
     if (run->status == DAVIT_OK)
         run->status = status;
-    davit_report_append(run->report, said);
+    if (!again)
+        davit_report_append(run->report, said);
     pthread_mutex_unlock(&run->lock);
     atomic_store(&run->stop, true);
 }

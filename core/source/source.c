@@ -145,6 +145,18 @@ int davit_source_fd(const DavitSource *source)
 
 /* ---- checks ---- */
 
+/* Once is enough: after it has changed every look at it says so. */
+static bool is_told(const DavitSource *source, const DavitReport *report)
+{
+    for (size_t i = 0; i < davit_report_count(report); i++) {
+        const DavitRecord *r = davit_report_get(report, i);
+
+        if (r->code == DAVIT_R_FILE_CHANGED && g_strcmp0(r->subject, source->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 int32_t davit_source_check(const DavitSource *source, DavitReport *report)
 {
     struct stat now;
@@ -154,6 +166,12 @@ int32_t davit_source_check(const DavitSource *source, DavitReport *report)
     if (fstat(source->fd, &now) != 0)
         return fail(report, DAVIT_R_IO_FAILED, DAVIT_E_IO, source->name,
                     g_strerror(errno), "the file cannot be examined");
+    if (now.st_size == source->opened.st_size &&
+        now.st_mtim.tv_sec == source->opened.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == source->opened.st_mtim.tv_nsec)
+        return DAVIT_OK;
+    if (is_told(source, report))
+        return DAVIT_E_IO;
     if (now.st_size != source->opened.st_size)
         return davit_report_add(
             report,
@@ -166,11 +184,8 @@ int32_t davit_source_check(const DavitSource *source, DavitReport *report)
                             .found = davit_report_text(report, "%" PRIu64 " bytes",
                                                        (uint64_t)now.st_size),
                             .message = "the file's size changed after it was opened"});
-    if (now.st_mtim.tv_sec != source->opened.st_mtim.tv_sec ||
-        now.st_mtim.tv_nsec != source->opened.st_mtim.tv_nsec)
-        return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, "a later time of writing",
-                    "the file was written to after it was opened");
-    return DAVIT_OK;
+    return fail(report, DAVIT_R_FILE_CHANGED, DAVIT_E_IO, source->name, "another time of writing",
+                "the file was written to after it was opened");
 }
 
 /* The range lies inside the file, or a record. */

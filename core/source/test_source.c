@@ -99,7 +99,7 @@ static void file_written_after_open(Fixture *f, gconstpointer data)
     g_assert_cmpint(davit_source_check(source, report), ==, DAVIT_OK);
     g_assert_cmpint(utimensat(AT_FDCWD, f->path, times, 0), ==, 0);
     g_assert_cmpint(davit_source_check(source, report), ==, DAVIT_E_IO);
-    assert_record(report, DAVIT_R_FILE_CHANGED, "a later time of writing");
+    assert_record(report, DAVIT_R_FILE_CHANGED, "another time of writing");
 }
 
 static void absent_file(Fixture *f, gconstpointer data)

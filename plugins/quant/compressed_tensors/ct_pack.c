@@ -121,7 +121,14 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
         n_bad += g != UINT32_MAX && g >= n_groups;
         n_other += g != i / group;
     }
-    if (!p || n_bytes != 4 * k || n_bad || (n_unset && n_unset != k))
+    if (!p && idx->n_bytes <= DAVIT_QUANT_PEEK)
+        return davit_q_fail(c, DAVIT_E_IO, DAVIT_R_IO_FAILED, idx->name, NULL, "a read that failed",
+                            "the index of groups cannot be read");
+    if (!p)
+        return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
+                            "at most 262144 columns", "more",
+                            "an index of groups this long is not read");
+    if (n_bytes != 4 * k || n_bad || (n_unset && n_unset != k))
         return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_INDEX_RANGE, idx->name,
                             "indices of groups, or -1 everywhere",
                             n_bad ? "indices past the last group" : "some are -1",

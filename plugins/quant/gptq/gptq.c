@@ -154,6 +154,9 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
     if (!idx || !davit_q_shape(c, idx, 1, &k))
         return !idx;
     p = davit_q_peek(c, "g_idx", &n_bytes);
+    if (!p && idx->n_bytes <= DAVIT_QUANT_PEEK)
+        return davit_q_fail(c, DAVIT_E_IO, DAVIT_R_IO_FAILED, idx->name, NULL, "a read that failed",
+                            "the index of groups cannot be read");
     if (!p || n_bytes != 4 * k)
         return unsupported(c, idx->name, "at most 262144 columns", "more",
                            "an index of groups this long is not read");
