@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A fatal signal says whose code was running before the process dies of it. Everything here is
- * async-signal-safe: write(2), and reading the marker of the thread that crashed. */
+ * A fatal signal says whose code was running before the process dies of it: async-signal-safe,
+ * write(2) and reading the marker of the thread that crashed. And small memory that GLib cannot have,
+ * for which it would stop the program, ends it as any failure does. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #include "base/sanitizer.h"
 #include "cli/command.h"
@@ -59,6 +62,20 @@ static void on_fatal(int number)
     raise(number);
 }
 
+/* Weights, states and whatever a file decided are asked for and may be refused (style 6); this is
+ * the rest. */
+static void on_log(const char *domain, GLogLevelFlags level, const char *message, void *data)
+{
+    if (!(level & G_LOG_LEVEL_ERROR) || !strstr(message, "failed to allocate")) {
+        g_log_default_handler(domain, level, message, data);
+        return;
+    }
+    put("davit: error: memory: no memory is left for the program itself: ");
+    put(message);
+    put("; raise the limit (ulimit -v, ulimit -d, the cgroup's), or end other programs\n");
+    _exit(DAVIT_EXIT_FAILED);
+}
+
 void davit_fatal_install(void)
 {
     static char stack[STACK_BYTES];
@@ -68,6 +85,7 @@ void davit_fatal_install(void)
 
     if (DAVIT_SANITIZED)
         return;
+    g_log_set_default_handler(on_log, NULL);
     sigemptyset(&action.sa_mask);
     sigaltstack(&own, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)

@@ -100,6 +100,13 @@ static bool forward_progress(void *ctx, uint64_t done, uint64_t total)
     return progress->fn(progress->ctx, done, total) != 0;
 }
 
+/* Does this process start the other ranks? Only with a plan of its own: what cannot be shared out is
+ * refused before there are any. */
+static bool starts_ranks(const davit_model_params *p)
+{
+    return p->tp > 1 && !p->comm && p->rank == 0 && p->start_ranks;
+}
+
 /* Before anything is loaded: what is wrong with one rank, all learn soon. */
 static int32_t join_ranks(davit_model *m, const davit_model_params *p, DavitReport *report)
 {
@@ -112,7 +119,7 @@ static int32_t join_ranks(davit_model *m, const davit_model_params *p, DavitRepo
                             .ctx = p->comm_ctx};
     if (p->tp <= 1)
         return DAVIT_OK;
-    if (!p->comm && p->rank == 0 && p->start_ranks) {
+    if (starts_ranks(p)) {
         fresh = davit_comm_new_address(m->registry, p->tp, report);
         if (!fresh)
             return DAVIT_E_IO;
@@ -183,13 +190,17 @@ static int32_t open_model(davit_model *m, const davit_model_params *p, DavitRepo
                                    .rank = p->rank};
     if (davit_place_is_auto(&plan) && !plan.memory_bytes)
         plan.memory_bytes = davit_budget_free(NULL);
-    if (!status)
+    if (!status && !starts_ranks(p))
         status = join_ranks(m, p, report);
     if (status)
         return status;
     const int64_t planned = g_get_monotonic_time();
     m->plan = davit_plan_make(m->registry, m->checkpoint, m->settings, &plan, report);
     m->plan_seconds = seconds_since(planned);
+    if (m->plan && starts_ranks(p))
+        status = join_ranks(m, p, report);
+    if (status)
+        return status;
     /* the tokenizer is asked even when the plan failed: all findings at once */
     g_autoptr(DavitReport) aside = davit_report_new(); /* why a tokenizer nobody needs is absent */
     const int64_t before = g_get_monotonic_time();

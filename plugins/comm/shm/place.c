@@ -233,6 +233,7 @@ static int32_t wait_for_all(shm_group *g, const davit_comm_open_in *in, int64_t 
     uint32_t n;
 
     while ((n = atomic_load(&g->head->n_joined)) < g->size) {
+        const int given_up = in->cancelled && in->cancelled(in->ctx);
         char expected[32], found[32];
 
         if (shm_wait_tick(g, &g->head->n_joined, n) == DAVIT_OK &&
@@ -244,7 +245,8 @@ static int32_t wait_for_all(shm_group *g, const davit_comm_open_in *in, int64_t 
         if (*g->name)
             shm_unlink(g->name);
         return refuse(sink, in, DAVIT_E_IO, expected, found,
-                      "the ranks did not come together in time");
+                      given_up ? "a rank has ended before all had come, or waiting was given up"
+                               : "the ranks did not come together in time");
     }
     return DAVIT_OK;
 }
