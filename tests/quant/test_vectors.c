@@ -399,7 +399,8 @@ static void run_golden_blocks(gconstpointer data)
                           .stride = 2 * elems};
     g_assert_cmpint(iface->verify(NULL, &tile, &sink), ==, 0);
     iface->decode(NULL, &tile, &to);
-    codes_give(iface, &tile, out);
+    if (desc.codes.bits) /* the others are multiplied as they lie */
+        codes_give(iface, &tile, out);
     for (uint64_t i = 0; i < n * elems; i++)
         out[i] += 0.0f; /* -0 counts as +0, as in the script */
     crc = g_strdup_printf("%08x", crc32_of((const uint8_t *)out, n * elems * sizeof *out));
