@@ -36,6 +36,7 @@ void davit_checkpoint_free(DavitCheckpoint *ckpt)
     g_string_chunk_free(ckpt->text);
     g_clear_pointer(&ckpt->gathered, g_array_unref);
     g_free(ckpt->tensors);
+    g_clear_pointer(&ckpt->copies, g_array_unref);
     g_clear_pointer(&ckpt->renames, g_ptr_array_unref);
     davit_model_path_clear(&ckpt->path);
     g_free(ckpt);
@@ -79,19 +80,6 @@ static GArray *load_formats(DavitRegistry *registry, DavitReport *report)
     return formats;
 }
 
-/* Everything after the entry file is known. */
-static bool open_set(DavitCheckpoint *ckpt, const char *entry, DavitReport *report)
-{
-    const bool opened = davit_set_open(ckpt, entry, report);
-
-    davit_settle_tensors(ckpt, report);
-    if (!opened)
-        return false;
-    davit_settle_set(ckpt, report);
-    davit_settle_strays(ckpt, report);
-    return true;
-}
-
 /* Errors that @report got since @before. */
 static bool has_new_error(const DavitReport *report, size_t before)
 {
@@ -101,8 +89,26 @@ static bool has_new_error(const DavitReport *report, size_t before)
     return false;
 }
 
-DavitCheckpoint *davit_checkpoint_open_with(const GArray *formats, const char *model,
-                                            uint64_t purposes, DavitReport *report)
+/* Everything after the entry file is known. Returns: true if every file could be opened;
+ * ckpt->settled tells whether they agree. */
+static bool open_set(DavitCheckpoint *ckpt, const char *entry, size_t before,
+                     DavitReport *report)
+{
+    const bool opened =
+        davit_set_open(ckpt, entry, report) && !has_new_error(report, before);
+
+    davit_settle_tensors(ckpt, report);
+    if (!opened)
+        return false;
+    davit_settle_set(ckpt, report);
+    davit_settle_strays(ckpt, report);
+    ckpt->settled = !has_new_error(report, before);
+    return true;
+}
+
+/* @loose: files that only contradict each other are no reason to return NULL. */
+static DavitCheckpoint *open_model(const GArray *formats, const char *model,
+                                   uint64_t purposes, bool loose, DavitReport *report)
 {
     g_autoptr(DavitCheckpoint) ckpt = checkpoint_new(formats, purposes);
     const size_t before = davit_report_count(report);
@@ -117,11 +123,17 @@ DavitCheckpoint *davit_checkpoint_open_with(const GArray *formats, const char *m
         davit_hub_note_partial(ckpt->path.dir, report);
         return NULL;
     }
-    if (!open_set(ckpt, entry, report) || has_new_error(report, before)) {
+    if (!open_set(ckpt, entry, before, report) || (!ckpt->settled && !loose)) {
         davit_hub_note_partial(ckpt->path.dir, report);
         return NULL;
     }
     return g_steal_pointer(&ckpt);
+}
+
+DavitCheckpoint *davit_checkpoint_open_with(const GArray *formats, const char *model,
+                                            uint64_t purposes, DavitReport *report)
+{
+    return open_model(formats, model, purposes, false, report);
 }
 
 DavitCheckpoint *davit_checkpoint_open_source(const GArray *formats, DavitSource *source,
@@ -136,7 +148,8 @@ DavitCheckpoint *davit_checkpoint_open_source(const GArray *formats, DavitSource
     g_ptr_array_add(ckpt->parts, part);
     davit_settle_tensors(ckpt, report);
     davit_settle_set(ckpt, report);
-    return has_new_error(report, before) ? NULL : g_steal_pointer(&ckpt);
+    ckpt->settled = !has_new_error(report, before);
+    return !ckpt->settled ? NULL : g_steal_pointer(&ckpt);
 }
 
 DavitCheckpoint *davit_checkpoint_open(DavitRegistry *registry, const char *model,
@@ -145,6 +158,30 @@ DavitCheckpoint *davit_checkpoint_open(DavitRegistry *registry, const char *mode
     g_autoptr(GArray) formats = load_formats(registry, report);
 
     return davit_checkpoint_open_with(formats, model, purposes, report);
+}
+
+DavitCheckpoint *davit_checkpoint_open_loose(DavitRegistry *registry, const char *model,
+                                             uint64_t purposes, DavitReport *report)
+{
+    g_autoptr(GArray) formats = load_formats(registry, report);
+
+    return open_model(formats, model, purposes, true, report);
+}
+
+bool davit_checkpoint_settled(const DavitCheckpoint *ckpt)
+{
+    return ckpt->settled;
+}
+
+size_t davit_checkpoint_n_copies(const DavitCheckpoint *ckpt)
+{
+    return ckpt->copies ? ckpt->copies->len : 0;
+}
+
+const davit_tensor_info *davit_checkpoint_copy(const DavitCheckpoint *ckpt, size_t index)
+{
+    g_assert(index < davit_checkpoint_n_copies(ckpt));
+    return &g_array_index(ckpt->copies, davit_tensor_info, index);
 }
 
 /* ---- who was asked ---- */

@@ -21,6 +21,11 @@ typedef struct davit_catalog DavitCheckpoint;
  * warnings and notes are in @report either way. */
 DavitCheckpoint *davit_checkpoint_open(DavitRegistry *registry, const char *model,
                                        uint64_t purposes, DavitReport *report);
+/* The same for looking only: files that all open and merely contradict each other or their
+ * index are returned too, with the errors in @report and settled false. */
+DavitCheckpoint *davit_checkpoint_open_loose(DavitRegistry *registry, const char *model,
+                                             uint64_t purposes, DavitReport *report);
+bool davit_checkpoint_settled(const DavitCheckpoint *ckpt);
 void davit_checkpoint_free(DavitCheckpoint *ckpt); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitCheckpoint, davit_checkpoint_free)
 
@@ -73,7 +78,12 @@ const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt,
 /* (borrowed) NULL if there is no such tensor. */
 const davit_tensor_info *davit_checkpoint_find(const DavitCheckpoint *ckpt,
                                                const char *name);
-/* Bytes of all tensors, each stored tensor once. */
+/* Tensors under a name that the table holds already (opened loosely only): the table has the
+ * one where the index says, else the first. In no order. */
+size_t davit_checkpoint_n_copies(const DavitCheckpoint *ckpt);
+/* (borrowed) @index < n_copies. */
+const davit_tensor_info *davit_checkpoint_copy(const DavitCheckpoint *ckpt, size_t index);
+/* Bytes of all tensors, each name once. */
 uint64_t davit_checkpoint_n_bytes(const DavitCheckpoint *ckpt);
 
 /* ---- names that the user changed: rename.h ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Inside of DavitCheckpoint, for the files of this folder and for tests that link a
  * plugin's table directly. Reading order: checkpoint.c, ask.c, collect.c, set.c,
- * sort.c, settle.c, keys.c. */
+ * sort.c, settle.c, copies.c, misplaced.c, keys.c. */
 #ifndef DAVIT_CHECKPOINT_PRIVATE_H
 #define DAVIT_CHECKPOINT_PRIVATE_H
 
@@ -58,6 +58,8 @@ struct davit_catalog {
     davit_tensor_info *tensors; /* sorted by name */
     size_t n_tensors;
     uint64_t n_bytes;
+    GArray *copies; /* (owned) davit_tensor_info that another of their name stands for; NULL = none */
+    bool settled;   /* the files agree with each other and with their index */
     GPtrArray *renames; /* (owned) DavitRename that were applied; NULL = none */
 };
 
@@ -103,12 +105,32 @@ void davit_tensors_sort(davit_tensor_info *tensors, size_t n);
 
 /* ---- settle.c: do they fit together ---- */
 
-/* Sorted table of all tensors, made of those gathered; duplicates are errors. */
+/* Sorted table of all tensors, made of those gathered. */
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report);
 /* Index against shards, sizes, split keys. */
 void davit_settle_set(DavitCheckpoint *ckpt, DavitReport *report);
 /* Weight files in the directory that were not used. */
 void davit_settle_strays(const DavitCheckpoint *ckpt, DavitReport *report);
+
+/* ---- copies.c ---- */
+
+/* Names that the sorted table holds twice are errors; one stays, the one where the index
+ * says, and the others go to ckpt->copies. */
+void davit_settle_copies(DavitCheckpoint *ckpt, DavitReport *report);
+
+/* ---- misplaced.c: what lies in another file than the index says ---- */
+
+typedef struct DavitMisplaced DavitMisplaced;
+
+DavitMisplaced *davit_misplaced_new(void);
+void davit_misplaced_free(DavitMisplaced *misplaced);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitMisplaced, davit_misplaced_free)
+/* The index places a tensor in @file. Strings are borrowed until the report is made. */
+void davit_misplaced_promise(DavitMisplaced *misplaced, const char *file);
+/* ... and it lies in @found. */
+void davit_misplaced_add(DavitMisplaced *misplaced, const char *tensor, const char *promised,
+                         const char *found);
+void davit_misplaced_report(DavitMisplaced *misplaced, DavitReport *report);
 
 /* Findings of one kind, cut after DAVIT_MAX_LIKE with a last record that counts the rest.
  */

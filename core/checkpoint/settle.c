@@ -15,29 +15,8 @@ static const DavitPart *get_part(const DavitCheckpoint *ckpt, uint32_t file)
 
 /* ---- the table ---- */
 
-static void report_twice(const DavitCheckpoint *ckpt, const davit_tensor_info *a,
-                         const davit_tensor_info *b, DavitMany *twice)
-{
-    const bool one_file = a->file == b->file;
-
-    davit_many_add(
-        twice, &(DavitFinding){
-                   .code = one_file ? DAVIT_R_DUPLICATE_KEY : DAVIT_R_TENSOR_DUPLICATE,
-                   .status = one_file ? DAVIT_E_CORRUPT : DAVIT_E_MISMATCH,
-                   .stage = "open",
-                   .subject = a->name,
-                   .expected = "once",
-                   .found = davit_report_text(twice->report, "%s and %s",
-                                              get_part(ckpt, a->file)->name,
-                                              get_part(ckpt, b->file)->name),
-                   .message = one_file ? "a tensor is stored twice in one file"
-                                       : "a tensor is stored in two files"});
-}
-
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
 {
-    DavitMany twice = {.report = report};
-
     ckpt->n_tensors = ckpt->gathered->len;
     ckpt->tensors = g_array_steal(ckpt->gathered, NULL);
     g_clear_pointer(&ckpt->gathered, g_array_unref);
@@ -52,10 +31,7 @@ void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
         }
     }
     davit_tensors_sort(ckpt->tensors, ckpt->n_tensors);
-    for (size_t i = 1; i < ckpt->n_tensors; i++)
-        if (strcmp(ckpt->tensors[i - 1].name, ckpt->tensors[i].name) == 0)
-            report_twice(ckpt, &ckpt->tensors[i - 1], &ckpt->tensors[i], &twice);
-    davit_many_end(&twice);
+    davit_settle_copies(ckpt, report);
 }
 
 /* ---- the index's promises ---- */
@@ -83,22 +59,17 @@ static void report_stray(const DavitCheckpoint *ckpt, const davit_tensor_info *t
                                            "the index"});
 }
 
-/* A promised tensor is absent, or lies in another file than promised. */
-static void report_broken(const DavitCheckpoint *ckpt, const DavitRef *ref,
-                          const davit_tensor_info *t, DavitMany *broken)
+/* A promised tensor is in no file at all. */
+static void report_absent(const DavitRef *ref, DavitMany *absent)
 {
-    davit_many_add(
-        broken,
-        &(DavitFinding){.code = t ? DAVIT_R_SHARD_MISMATCH : DAVIT_R_TENSOR_MISSING,
-                        .status = DAVIT_E_MISMATCH,
-                        .stage = "open",
-                        .subject = ref->tensor,
-                        .expected = ref->file,
-                        .found = t ? get_part(ckpt, t->file)->name : "absent",
-                        .message = t ? "the tensor lies in another file than the "
-                                       "index says"
-                                     : "the index names a tensor that its file "
-                                       "does not hold"});
+    davit_many_add(absent, &(DavitFinding){.code = DAVIT_R_TENSOR_MISSING,
+                                           .status = DAVIT_E_MISMATCH,
+                                           .stage = "open",
+                                           .subject = ref->tensor,
+                                           .expected = ref->file,
+                                           .found = "absent",
+                                           .message = "the index names a tensor that its "
+                                                      "file does not hold"});
 }
 
 static bool lies_in(const DavitCheckpoint *ckpt, const davit_tensor_info *t,
@@ -107,11 +78,11 @@ static bool lies_in(const DavitCheckpoint *ckpt, const davit_tensor_info *t,
     return strcmp(get_part(ckpt, t->file)->name, file) == 0;
 }
 
-/* Both lists are sorted by name: one walk. Doubles in @ckpt->tensors are reported
- * already. */
+/* Both lists are sorted by name: one walk. */
 static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *report)
 {
-    DavitMany broken = {.report = report};
+    g_autoptr(DavitMisplaced) misplaced = davit_misplaced_new();
+    DavitMany absent = {.report = report};
     DavitMany strays = {.report = report};
     size_t at = 0;
 
@@ -122,18 +93,21 @@ static void match_index(const DavitCheckpoint *ckpt, GArray *refs, DavitReport *
 
         if (!ref->tensor)
             continue;
+        davit_misplaced_promise(misplaced, ref->file);
         while (at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) < 0)
             report_stray(ckpt, &ckpt->tensors[at++], &strays);
-        for (; at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) == 0;
-             at++)
-            if (!t || lies_in(ckpt, &ckpt->tensors[at], ref->file))
-                t = &ckpt->tensors[at];
-        if (!t || !lies_in(ckpt, t, ref->file))
-            report_broken(ckpt, ref, t, &broken);
+        if (at < ckpt->n_tensors && strcmp(ckpt->tensors[at].name, ref->tensor) == 0)
+            t = &ckpt->tensors[at++];
+        if (!t)
+            report_absent(ref, &absent);
+        else if (!lies_in(ckpt, t, ref->file))
+            davit_misplaced_add(misplaced, ref->tensor, ref->file,
+                                get_part(ckpt, t->file)->name);
     }
     while (at < ckpt->n_tensors)
         report_stray(ckpt, &ckpt->tensors[at++], &strays);
-    davit_many_end(&broken);
+    davit_misplaced_report(misplaced, report);
+    davit_many_end(&absent);
     davit_many_end(&strays);
 }
 
@@ -153,10 +127,14 @@ static void check_total(const DavitCheckpoint *ckpt, DavitReport *report)
             .stage = "open",
             .subject = ckpt->index->name,
             .expected = davit_report_text(report, "total_size %" G_GUINT64_FORMAT, total),
-            .found =
-                davit_report_text(report, "%" G_GUINT64_FORMAT " bytes", ckpt->n_bytes),
-            .message = "the index states another total than its files "
-                       "hold"});
+            .found = davit_report_text(
+                report, "%" G_GUINT64_FORMAT " bytes, %" G_GUINT64_FORMAT " %s",
+                ckpt->n_bytes,
+                total > ckpt->n_bytes ? total - ckpt->n_bytes : ckpt->n_bytes - total,
+                total > ckpt->n_bytes ? "fewer" : "more"),
+            .message = "the index states another total than its files hold: a file is of "
+                       "another revision, or the writer counted otherwise",
+            .hint = "compare the sizes of the files with the origin's"});
 }
 
 /* ---- split GGUF ---- */
@@ -179,6 +157,7 @@ static void report_split(const DavitPart *part, const char *key, uint64_t expect
 /* Each file was checked against its own name by the format; here against the others. */
 static void check_split(const DavitCheckpoint *ckpt, DavitReport *report)
 {
+    const uint64_t stored = ckpt->n_tensors + (ckpt->copies ? ckpt->copies->len : 0);
     uint64_t count = 0;
     uint64_t total = 0;
 
@@ -191,8 +170,8 @@ static void check_split(const DavitCheckpoint *ckpt, DavitReport *report)
         if (count != ckpt->parts->len)
             report_split(part, "split.count", ckpt->parts->len, count, report);
         kv = davit_part_key(part, "split.tensors.count");
-        if (kv && davit_kv_u64(kv, 0, &total) && total != ckpt->n_tensors)
-            report_split(part, "split.tensors.count", total, ckpt->n_tensors, report);
+        if (kv && davit_kv_u64(kv, 0, &total) && total != stored)
+            report_split(part, "split.tensors.count", total, stored, report);
     }
 }
 

@@ -44,6 +44,12 @@ static json_t *text_or_null(const char *text)
     return text ? davit_json_text(text) : json_null();
 }
 
+/* A check with findings was made, though some part of it could not be. */
+static bool is_skipped(const DavitCheck *c)
+{
+    return strcmp(davit_check_state(c), "skipped") == 0;
+}
+
 static void fill_document(DavitCall *call, const DavitDoctor *doctor)
 {
     json_t *checks = json_array();
@@ -55,7 +61,8 @@ static void fill_document(DavitCall *call, const DavitDoctor *doctor)
         json_array_append_new(checks,
                               json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "id", c->info->id,
                                         "title", c->info->title, "state", davit_check_state(c),
-                                        "skipped", text_or_null(c->skipped), "fact",
+                                        "skipped", text_or_null(is_skipped(c) ? c->skipped : NULL),
+                                        "fact",
                                         text_or_null(c->fact), "findings", findings));
         davit_report_append(call->report, c->findings);
     }
@@ -144,20 +151,47 @@ static void print_rest(const DavitCall *call, const DavitDoctor *doctor)
     }
 }
 
+/* Is a model without fault never skipped here? What is asked for by a flag, and what a folder or
+ * a machine may well lack, is no consequence of an error. */
+static bool is_blocked(const DavitCheck *c)
+{
+    return strstr(c->skipped, "weights") || strstr(c->skipped, "a config") ||
+           strstr(c->skipped, "a plan") || strstr(c->skipped, "can be read");
+}
+
+/* Does no plugin know the architecture? */
+static bool is_unknown(const DavitDoctor *doctor)
+{
+    const DavitRecord *r =
+        davit_report_first_error(davit_doctor_find(doctor, "D06")->findings, 0);
+    return r && r->code == DAVIT_R_ALL_DECLINED;
+}
+
 static void print_text(const DavitCall *call, const DavitDoctor *doctor)
 {
-    size_t count[3] = {0}, n_ok = 0, n_skipped = 0;
+    size_t count[3] = {0}, n_ok = 0, n_skipped = 0, n_blocked = 0;
     for (size_t i = 0; i < davit_doctor_n_checks(doctor); i++) {
         const char *state = davit_check_state(davit_doctor_check(doctor, i));
         n_ok += strcmp(state, "ok") == 0;
         n_skipped += strcmp(state, "skipped") == 0;
+        n_blocked += strcmp(state, "skipped") == 0 && is_blocked(davit_doctor_check(doctor, i));
     }
     print_findings(call, doctor, count);
     print_rest(call, doctor);
     if (!call->quiet)
-        printf("%zu errors, %zu warnings, %zu notes; %zu checks without finding, %zu skipped%s\n",
-               count[DAVIT_ERROR], count[DAVIT_WARNING], count[DAVIT_NOTE], n_ok, n_skipped,
+        printf("%zu error%s, %zu warning%s, %zu note%s; %zu checks without finding, %zu "
+               "skipped%s\n",
+               count[DAVIT_ERROR], count[DAVIT_ERROR] == 1 ? "" : "s", count[DAVIT_WARNING],
+               count[DAVIT_WARNING] == 1 ? "" : "s", count[DAVIT_NOTE],
+               count[DAVIT_NOTE] == 1 ? "" : "s", n_ok, n_skipped,
                call->verbose ? "" : " (-v tells each)");
+    if (!call->quiet && is_unknown(doctor))
+        printf("davit has no plugin for this architecture, which says nothing against the files; "
+               "they were checked as far as that needs none: findings beside it: %zu\n",
+               count[DAVIT_ERROR] + count[DAVIT_WARNING] + count[DAVIT_NOTE] - 1);
+    else if (!call->quiet && count[DAVIT_ERROR] && n_blocked)
+        printf("the errors kept %zu check%s from being made: mend them, then run davit doctor "
+               "again\n", n_blocked, n_blocked == 1 ? "" : "s");
     if (!call->quiet && !davit_call_has(call, "deep"))
         puts("the weights' values were not looked at (--deep)");
 }

@@ -101,13 +101,13 @@ static void print_records(const DavitCall *call)
 /* A refusal names what it met first; the cause may lie elsewhere. */
 static void print_advice(const DavitCall *call, int code)
 {
-    static const char *const stages[] = {"config", "plan", "probe", "claim", "check"};
+    static const char *const stages[] = {"open", "config", "plan", "probe", "claim", "check"};
     const DavitRecord *r = davit_report_first_error(call->report, 0);
     const char *name = call->command ? call->command->name : "";
     bool of_model = false;
     for (size_t i = 0; r && r->stage && i < G_N_ELEMENTS(stages); i++)
         of_model |= strcmp(r->stage, stages[i]) == 0;
-    if (code == DAVIT_EXIT_MALFORMED && of_model && !call->quiet && call->n_args > 0 &&
+    if ((code == DAVIT_EXIT_MALFORMED || code == DAVIT_EXIT_REFUSED) && of_model && !call->quiet && call->n_args > 0 &&
         (strcmp(name, "plan") == 0 || strcmp(name, "run") == 0))
         fprintf(stderr, "davit: hint: davit doctor %s names causes\n",
                 davit_shown(call->args[0]));

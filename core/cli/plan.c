@@ -139,12 +139,34 @@ static bool make_plan(DavitCall *call, const char *model, bool for_people, Plann
     return true;
 }
 
+/* The plan needs no tokenizer, and text does. */
+static void warn_tokenizer(DavitCall *call, const DavitReport *said)
+{
+    const DavitRecord *r = davit_report_first_error(said, 0);
+    if (!r || r->code == DAVIT_R_NOT_FOUND)
+        return; /* a model without one takes ids */
+    davit_report_add(call->report,
+                     &(DavitFinding){.code = r->code,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = r->stage,
+                                     .who = r->who,
+                                     .subject = r->subject,
+                                     .expected = r->expected,
+                                     .found = r->found,
+                                     .message = davit_report_text(
+                                         call->report, "the weights would load, and text would be "
+                                                       "refused: %s", r->message),
+                                     .hint = r->hint});
+}
+
 /* Ids of the tokenizer that have no row. A model without one, or with a broken one, is planned all
- * the same: run and doctor say what is wrong with it. */
+ * the same. */
 static void check_vocabulary(DavitCall *call, const Planned *p)
 {
     g_autoptr(DavitReport) aside = davit_report_new();
     g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_of(p->checkpoint, p->registry, aside);
+    if (!tokenizer)
+        warn_tokenizer(call, aside);
     for (size_t i = 0; tokenizer && i < p->plan->n_slots; i++) {
         const DavitSlot *slot = &p->plan->slots[i];
         if (slot->present && (slot->row.flags & DAVIT_SLOT_EMBED)) {

@@ -426,6 +426,8 @@ void davit_plan_print(const json_t *document)
     if (number_of(document, "tp") > 1)
         printf("rank %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n",
                number_of(document, "rank"), number_of(document, "tp"));
+    if (!json_is_true(json_object_get(document, "runs")))
+        puts("run would refuse it, for what the findings say; this is what lies in the files");
     print_files(document);
     print_decisions(document);
     print_slots(document);

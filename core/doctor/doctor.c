@@ -31,6 +31,35 @@ void davit_doctor_say(DavitDoctor *doctor, const char *id, const DavitFinding *f
     davit_report_add(check->findings, &said);
 }
 
+void davit_doctor_drop(DavitDoctor *doctor, const char *id,
+                       bool (*is)(const DavitRecord *r, const void *ctx), const void *ctx)
+{
+    DavitReport *f = davit_doctor_of(doctor, id)->findings;
+    g_autoptr(DavitReport) kept = davit_report_new();
+
+    for (size_t i = 0; i < davit_report_count(f); i++) {
+        const DavitRecord *r = davit_report_get(f, i);
+
+        if (is(r, ctx))
+            continue;
+        davit_report_add(kept, &(DavitFinding){.code = r->code,
+                                               .severity = r->severity,
+                                               .status = r->status,
+                                               .purposes = r->purposes,
+                                               .stage = r->stage,
+                                               .who = r->who,
+                                               .subject = r->subject,
+                                               .expected = r->expected,
+                                               .found = r->found,
+                                               .message = r->message,
+                                               .hint = r->hint});
+    }
+    if (davit_report_count(kept) == davit_report_count(f))
+        return;
+    davit_report_truncate(f, 0);
+    davit_report_append(f, kept);
+}
+
 void davit_doctor_skip(DavitDoctor *doctor, const char *id, const char *needs)
 {
     DavitCheck *check = davit_doctor_of(doctor, id);
@@ -197,35 +226,22 @@ static bool is_said_of(const DavitReport *f, const char *subject)
     return false;
 }
 
+static bool is_consequence(const DavitRecord *r, const void *cause)
+{
+    return is_said_of(cause, r->subject);
+}
+
 /* A tokenizer file that is no file of its kind (D02) cannot be read either: once is
  * enough. */
 static void drop_consequences(DavitDoctor *doctor)
 {
-    const DavitReport *cause = davit_doctor_find(doctor, "D02")->findings;
-    DavitReport *f = davit_doctor_of(doctor, "D14")->findings;
-    g_autoptr(DavitReport) kept = davit_report_new();
+    const DavitReport *f = davit_doctor_of(doctor, "D14")->findings;
+    const size_t before = davit_report_count(f);
 
-    for (size_t i = 0; i < davit_report_count(f); i++) {
-        const DavitRecord *r = davit_report_get(f, i);
-
-        if (is_said_of(cause, r->subject)) {
-            davit_doctor_skip(doctor, "D14", "a tokenizer that can be read (D02)");
-            continue;
-        }
-        davit_report_add(kept, &(DavitFinding){.code = r->code,
-                                               .severity = r->severity,
-                                               .status = r->status,
-                                               .purposes = r->purposes,
-                                               .stage = r->stage,
-                                               .who = r->who,
-                                               .subject = r->subject,
-                                               .expected = r->expected,
-                                               .found = r->found,
-                                               .message = r->message,
-                                               .hint = r->hint});
-    }
-    davit_report_truncate(f, 0);
-    davit_report_append(f, kept);
+    davit_doctor_drop(doctor, "D14", is_consequence,
+                      davit_doctor_find(doctor, "D02")->findings);
+    if (davit_report_count(f) < before)
+        davit_doctor_skip(doctor, "D14", "a tokenizer that can be read (D02)");
 }
 
 DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
@@ -236,11 +252,18 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_patient_open(&doctor->patient, registry, model, options, doctor, report);
     davit_check_files(doctor);
     drop_consequences(doctor);
+    davit_check_links(doctor);
     davit_check_cache(doctor);
+    davit_check_copies(doctor);
+    davit_check_revisions(doctor);
     davit_check_names(doctor);
     davit_check_shapes(doctor);
     davit_check_quant(doctor);
     davit_check_settings(doctor);
+    davit_check_rotary(doctor);
+    davit_check_strict(doctor);
+    davit_check_gguf_types(doctor);
+    davit_check_vocabulary(doctor);
     davit_check_words(doctor);
     davit_check_adapter(doctor);
     davit_check_rank_files(doctor);

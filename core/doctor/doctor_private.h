@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the checks share. Reading order: table.c (all checks), examine.c (opening what can
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
- * what they look at: files.c cache.c names.c wrappers.c shapes.c settings.c words.c machine.c deep.c
- * load.c base.c adapter.c. */
+ * what they look at: files.c links.c cache.c copies.c revisions.c names.c wrappers.c
+ * experts.c shapes.c head.c quant.c settings.c rotary.c strict.c gguf_types.c vocabulary.c
+ * words.c adapter.c rank_files.c machine.c devices.c base.c deep.c load.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
 
@@ -55,6 +56,10 @@ const char *davit_doctor_text(DavitDoctor *doctor, const char *format, ...)
 /* (owned, g_free) "1.2 GiB" */
 char *davit_doctor_bytes(uint64_t n);
 
+/* Findings of check @id that another one explains go away. */
+void davit_doctor_drop(DavitDoctor *doctor, const char *id,
+                       bool (*is)(const DavitRecord *r, const void *ctx), const void *ctx);
+
 /* ---- what the checks read ---- */
 
 /* Open all of @model that can be opened; records go to the checks of @doctor, or
@@ -83,6 +88,12 @@ void davit_doctor_sort(DavitDoctor *doctor, const DavitReport *said);
 
 /* ---- names of tensors ---- */
 
+/* For davit_find_tail. */
+#define DAVIT_EMBED_TAILS                                                                \
+    "embed_tokens.weight|wte.weight|tok_embeddings.weight|token_embd.weight|"            \
+    "word_embeddings.weight|embed_in.weight"
+#define DAVIT_HEAD_TAILS "lm_head.weight|output.weight|embed_out.weight"
+
 /* A name with its numbers replaced: "model.layers.{}.mlp.up_proj.weight". (owned) */
 char *davit_name_pattern(const char *name);
 /* The first number of a name that follows "layers." "blk." "h." ...; -1 = none. */
@@ -100,12 +111,21 @@ bool davit_doctor_misses(const DavitDoctor *doctor, const char *tails);
 /* ---- checks, one function per file ---- */
 
 void davit_check_files(DavitDoctor *doctor);    /* D05 D38 D39 D42 D43 D45 D48 D49 */
+void davit_check_links(DavitDoctor *doctor);    /* D35 D39 */
+void davit_check_revisions(DavitDoctor *doctor); /* D04 D15: files of a set against each other */
+void davit_check_copies(DavitDoctor *doctor);   /* D04: tensors stored twice */
 void davit_check_cache(DavitDoctor *doctor);    /* D35 D36 D40 D41 */
-void davit_check_names(DavitDoctor *doctor);    /* D06 D09 D11, and davit_check_wrappers */
+void davit_check_names(DavitDoctor *doctor);    /* D06 D09, wrappers and experts */
+void davit_check_experts(DavitDoctor *doctor);  /* D11 */
 void davit_check_wrappers(DavitDoctor *doctor); /* D08 */
-void davit_check_shapes(DavitDoctor *doctor);   /* D10 D12 D14 D15 D23 */
+void davit_check_shapes(DavitDoctor *doctor);   /* D10 D14 D15 D23, and the head */
+void davit_check_head(DavitDoctor *doctor);     /* D12 */
 void davit_check_quant(DavitDoctor *doctor);    /* D17 D18 D19 */
 void davit_check_settings(DavitDoctor *doctor); /* D20 */
+void davit_check_rotary(DavitDoctor *doctor);   /* D20: frequencies that the weights hold */
+void davit_check_strict(DavitDoctor *doctor);   /* D10: what is no JSON in config.json */
+void davit_check_gguf_types(DavitDoctor *doctor); /* D03: types of settings */
+void davit_check_vocabulary(DavitDoctor *doctor); /* D14: ids of the tokenizer's files */
 void davit_check_words(DavitDoctor *doctor);    /* D14 D21 */
 void davit_check_adapter(DavitDoctor *doctor);  /* D22 */
 void davit_check_machine(DavitDoctor *doctor);  /* D24 to D33 */

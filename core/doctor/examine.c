@@ -201,7 +201,8 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
         hand_over(doctor, path);
         return;
     }
-    p->checkpoint = davit_checkpoint_open(registry, model, DAVIT_INSPECT, open);
+    /* files that contradict each other are looked at all the same */
+    p->checkpoint = davit_checkpoint_open_loose(registry, model, DAVIT_INSPECT, open);
     if (p->checkpoint && doctor &&
         davit_checkpoint_repair(p->checkpoint, options->strip_prefix, options->rename,
                                 open))

@@ -33,7 +33,8 @@ static void tell_files(DavitDoctor *d)
     davit_doctor_fact(d, "D02", "%zu file%s, %zu tensors, %s", davit_checkpoint_n_files(c),
                       davit_checkpoint_n_files(c) == 1 ? "" : "s",
                       davit_checkpoint_n_tensors(c), bytes);
-    if (davit_checkpoint_index(c))
+    if (davit_checkpoint_index(c) &&
+        davit_report_count(davit_doctor_of(d, "D04")->findings) == 0)
         davit_doctor_fact(d, "D04", "%s agrees with its files", davit_checkpoint_index(c));
     davit_checkpoint_check(c, davit_doctor_of(d, "D42")->findings);
 }
@@ -210,7 +211,8 @@ static void look_at_name(DavitDoctor *d, const char *name)
                                          .message =
                                              "a pickle lies beside the weights that are "
                                              "used; it is left alone",
-                                         .hint = "it can be deleted"});
+                                         .hint = "nothing: it was not compared with them, and davit never reads "
+                                                 "it"});
     if (is_partial(name))
         davit_doctor_say(d, "D02",
                          &(DavitFinding){.severity = DAVIT_WARNING,

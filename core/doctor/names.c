@@ -74,6 +74,23 @@ static const char *first_name(const DavitSettings *s)
     return names[0] ? names[0] : davit_settings_model_types(s)[0];
 }
 
+/* Class and model type that say the same name are hardly both misspelt: Mixtral is no typing
+ * error for Mistral. */
+static bool is_stated_twice(const DavitSettings *s, const char *name)
+{
+    const char *type = davit_settings_model_types(s)[0];
+    g_autofree char *stem = stem_of(name);
+
+    while (type && *type && *stem) {
+        type += strspn(type, "_-");
+        if (g_ascii_tolower(*stem) != g_ascii_tolower(*type))
+            return false;
+        memmove(stem, stem + 1, strlen(stem));
+        type++;
+    }
+    return type && *type == '\0' && *stem == '\0' && type != name;
+}
+
 static void suggest_name(DavitDoctor *d)
 {
     const DavitRecord *r =
@@ -97,7 +114,7 @@ static void suggest_name(DavitDoctor *d)
         return;
     }
     names = known_names(d->patient.registry);
-    near = nearest(names, name);
+    near = is_stated_twice(d->patient.settings, name) ? NULL : nearest(names, name);
     if (near)
         davit_doctor_say(d, "D06",
                          &(DavitFinding){.severity = DAVIT_NOTE,
@@ -307,63 +324,6 @@ static void check_joins(DavitDoctor *d)
 
 /* ---- D11 ---- */
 
-#define MAX_EXPERTS 65536
-
-/* Experts of one layer by "experts.N." names: which are there. (owned) bytes. */
-static GByteArray *experts_of(const DavitCheckpoint *c, int64_t layer)
-{
-    GByteArray *there = g_byte_array_new();
-
-    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
-        const char *name = davit_checkpoint_tensor(c, i)->name;
-        const char *at = strstr(name, "experts.");
-        guint64 e;
-
-        if (!at || !g_ascii_isdigit(at[8]) || davit_name_layer(name) != layer)
-            continue;
-        e = g_ascii_strtoull(at + 8, NULL, 10);
-        if (e >= MAX_EXPERTS)
-            continue;
-        if (e >= there->len) {
-            const guint before = there->len;
-
-            g_byte_array_set_size(there, (guint)e + 1);
-            memset(there->data + before, 0, there->len - before);
-        }
-        there->data[e] = 1;
-    }
-    return there;
-}
-
-static void check_experts_of(DavitDoctor *d, int64_t layer, int64_t stated)
-{
-    g_autoptr(GByteArray) there = experts_of(d->patient.checkpoint, layer);
-    const int64_t n = MAX((int64_t)there->len, stated);
-    int64_t n_there = 0, hole = -1;
-
-    for (int64_t e = 0; e < n; e++) {
-        const bool is = e < (int64_t)there->len && there->data[e];
-
-        n_there += is;
-        hole = !is && hole < 0 ? e : hole;
-    }
-    if (there->len == 0 || (hole < 0 && (stated < 0 || n == stated)))
-        return;
-    davit_doctor_say(
-        d, "D11",
-        &(DavitFinding){
-            .status = DAVIT_E_CORRUPT,
-            .subject = davit_doctor_text(d, "layer %" PRId64 ": experts", layer),
-            .expected = davit_doctor_text(d, "0 to %" PRId64 " without a hole",
-                                          (stated > 0 ? stated : n) - 1),
-            .found = hole >= 0
-                         ? davit_doctor_text(d, "%" PRId64 " experts, number %" PRId64
-                                                " is absent",
-                                             n_there, hole)
-                         : davit_doctor_text(d, "%" PRId64 " experts", n_there),
-            .message = "the layer's experts do not number as the config says"});
-}
-
 /* Layers must begin at 0; a file that begins later lacks the first, or counts from 1. */
 static void check_first_layer(DavitDoctor *d)
 {
@@ -393,23 +353,14 @@ static void check_first_layer(DavitDoctor *d)
                                              "files"});
 }
 
-static void check_experts(DavitDoctor *d)
+/* Optional slots that a model lacks are no slots of it. */
+static size_t count_present(const DavitPlan *plan)
 {
-    static const char *const keys[] = {"num_experts", "num_local_experts",
-                                       "n_routed_experts", "moe_num_experts"};
-    const int64_t n_layers = MIN(davit_count_layers(d->patient.checkpoint), 1024);
-    int64_t stated = -1;
-    bool any = false;
+    size_t n = 0;
 
-    for (size_t k = 0; k < G_N_ELEMENTS(keys); k++)
-        if (davit_patient_int(&d->patient, keys[k], &stated))
-            break;
-    for (size_t i = 0; !any && i < davit_checkpoint_n_tensors(d->patient.checkpoint); i++)
-        any = strstr(davit_checkpoint_tensor(d->patient.checkpoint, i)->name, "experts.");
-    for (int64_t layer = 0; any && layer < n_layers; layer++)
-        check_experts_of(d, layer, stated);
-    davit_doctor_fact(d, "D11", "%" PRId64 " layers%s", n_layers,
-                      any ? ", experts by number" : "");
+    for (size_t i = 0; i < plan->n_slots; i++)
+        n += plan->slots[i].present;
+    return n;
 }
 
 void davit_check_names(DavitDoctor *doctor)
@@ -428,10 +379,10 @@ void davit_check_names(DavitDoctor *doctor)
     davit_check_wrappers(doctor);
     check_joins(doctor);
     check_first_layer(doctor);
-    check_experts(doctor);
+    davit_check_experts(doctor);
     if (doctor->patient.plan)
         davit_doctor_fact(doctor, "D07", "%zu slots, all filled",
-                          doctor->patient.plan->n_slots);
+                          count_present(doctor->patient.plan));
     else if (davit_report_count(davit_doctor_find(doctor, "D07")->findings) == 0)
         davit_doctor_skip(doctor, "D07", "a config and an architecture that fit");
 }

@@ -113,7 +113,7 @@ static void check_scales(DavitDoctor *d)
                            g_str_has_suffix(t->name, "_scale_inv") ||
                            g_str_has_suffix(t->name, "_scale_2");
 
-        n += scale;
+        n += scale || g_str_has_suffix(t->name, ".scales");
         if (!scale || g_str_has_prefix(t->dtype, "f32") ||
             g_str_has_prefix(t->dtype, "f16") || g_str_has_prefix(t->dtype, "bf16") ||
             g_str_has_prefix(t->dtype, "f8") || g_str_has_prefix(t->dtype, "u8"))
@@ -128,6 +128,76 @@ static void check_scales(DavitDoctor *d)
                                                         "scheme has"});
     }
     davit_doctor_fact(d, "D18", "%zu scales", n);
+}
+
+/* FP8 in blocks has its scales under weight_scale_inv (DeepSeek-V3's convention); under
+ * weight_scale programs that go by the name leave them out. */
+static void check_scale_names(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const json_t *block = davit_settings_quantization(d->patient.settings);
+    const char *method = json_string_value(json_object_get(block, "quant_method"));
+    const davit_tensor_info *first = NULL;
+    size_t n = 0;
+
+    if (g_strcmp0(method, "fp8") != 0 ||
+        !json_is_array(json_object_get(block, "weight_block_size")))
+        return;
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++) {
+        const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
+
+        if (g_str_has_suffix(t->name, ".weight_scale_inv"))
+            return;
+        if (!g_str_has_suffix(t->name, ".weight_scale"))
+            continue;
+        first = first ? first : t;
+        n++;
+    }
+    if (first)
+        davit_doctor_say(
+            d, "D18",
+            &(DavitFinding){
+                .severity = DAVIT_WARNING,
+                .subject = first->name,
+                .expected = "weight_scale_inv, as scales of fp8 in blocks are named",
+                .found = davit_doctor_text(d, "%zu tensor%s named weight_scale", n, n == 1 ? "" : "s"),
+                .message = "the scales are there under another name: davit takes them as factors, "
+                           "programs that go by the name load the matrices without scales",
+                .hint = "rename them to weight_scale_inv and keep the values: they are factors "
+                        "already, nothing is to be inverted"});
+}
+
+/* GPTQ with act-order: g_idx gives columns their groups in no order. A few KiB of the first one
+ * that has several groups tell. */
+static void check_act_order(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const json_t *block = davit_settings_quantization(d->patient.settings);
+    const davit_tensor_info *t = davit_find_tail(c, "g_idx", -1);
+    g_autoptr(DavitReport) aside = davit_report_new();
+    int32_t idx[1024];
+    const uint64_t n = t ? MIN(t->n_bytes, sizeof idx) / sizeof *idx : 0;
+
+    if (!block || !t || json_is_true(json_object_get(block, "desc_act")) || n < 2 ||
+        strcmp(t->dtype, "i32/1") != 0 ||
+        davit_checkpoint_read(c, t->file, t->off, idx, n * sizeof *idx, aside))
+        return;
+    for (uint64_t i = 1; i < n; i++) {
+        if (idx[i] >= idx[i - 1])
+            continue;
+        davit_doctor_say(
+            d, "D17",
+            &(DavitFinding){
+                .severity = DAVIT_WARNING,
+                .subject = "config.json: quantization_config.desc_act",
+                .expected = davit_doctor_text(d, "true: %s is in no order (%d behind %d)", t->name,
+                                              idx[i], idx[i - 1]),
+                .found = json_object_get(block, "desc_act") ? "false" : "absent",
+                .message = "the matrices were quantised with act-order and the config says that "
+                           "they were not: programs that believe it scale the wrong columns",
+                .hint = "set desc_act to true in the block"});
+        return;
+    }
 }
 
 /* ---- D19 ---- */
@@ -226,6 +296,8 @@ void davit_check_quant(DavitDoctor *doctor)
     }
     check_block(doctor);
     check_scales(doctor);
+    check_scale_names(doctor);
+    check_act_order(doctor);
     list = left_out(davit_settings_quantization(doctor->patient.settings));
     if (list) {
         check_left_out(doctor, list);

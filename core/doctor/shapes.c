@@ -7,9 +7,6 @@
 #include "doctor/doctor_private.h"
 #include "tokenizer/beyond.h"
 
-#define EMBED_TAILS "embed_tokens.weight|wte.weight|tok_embeddings.weight|token_embd.weight|word_embeddings.weight|embed_in.weight"
-#define HEAD_TAILS  "lm_head.weight|output.weight|embed_out.weight"
-
 /* ---- D10 ---- */
 
 static bool is_plain(const davit_tensor_info *t)
@@ -47,7 +44,7 @@ static void say_size(DavitDoctor *d, const char *key, int64_t stated, int64_t fo
 static void check_hidden(DavitDoctor *d)
 {
     const davit_tensor_info *embed =
-        davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1);
+        davit_find_tail(d->patient.checkpoint, DAVIT_EMBED_TAILS, -1);
     int64_t hidden;
 
     if (!embed || embed->rank != 2 || !is_plain(embed) ||
@@ -157,87 +154,6 @@ static void check_sizes(DavitDoctor *d)
     check_heads(d);
 }
 
-/* ---- D12 ---- */
-
-static const json_t *text_part(const json_t *config)
-{
-    const json_t *part = json_object_get(config, "text_config");
-
-    return part ? part : json_object_get(config, "llm_config");
-}
-
-/* No head, and no plan that says whether the embedding serves as one. */
-static void check_unplanned_tie(DavitDoctor *d)
-{
-    const DavitReport *said = davit_doctor_find(d, "D12")->findings;
-    const json_t *flag = davit_patient_value(&d->patient, "tie_word_embeddings");
-    const bool misnamed = davit_report_failed(davit_doctor_find(d, "D07")->findings) ||
-                          davit_report_failed(davit_doctor_find(d, "D08")->findings);
-
-    if (davit_report_count(said) > 0 || json_is_true(flag))
-        return;
-    if (misnamed || !d->patient.settings || davit_settings_is_gguf(d->patient.settings) ||
-        !davit_find_tail(d->patient.checkpoint, EMBED_TAILS, -1)) {
-        davit_doctor_skip(d, "D12", "a plan, which other findings prevent");
-        return;
-    }
-    /* unstated, the class decides, and only a plan knows the class */
-    davit_doctor_say(
-        d, "D12",
-        &(DavitFinding){.severity = DAVIT_WARNING,
-                        .status = json_is_false(flag) ? DAVIT_E_CORRUPT : DAVIT_OK,
-                        .subject = "config.json: tie_word_embeddings",
-                        .expected = "true, or a stored head",
-                        .found = json_is_false(flag) ? "false, and no head"
-                                                     : "absent, and no head",
-                        .message = "the checkpoint has no output head and does not say that "
-                                   "the embedding serves as one",
-                        .hint = "set tie_word_embeddings to true if the model's origin does, "
-                                "or --tie"});
-}
-
-static void check_tie(DavitDoctor *d)
-{
-    const DavitCheckpoint *c = d->patient.checkpoint;
-    const json_t *top = json_object_get(d->patient.config, "tie_word_embeddings");
-    const json_t *inner =
-        json_object_get(text_part(d->patient.config), "tie_word_embeddings");
-    const davit_tensor_info *head = c ? davit_find_tail(c, HEAD_TAILS, -1) : NULL;
-
-    if (json_is_boolean(top) && json_is_boolean(inner) &&
-        json_is_true(top) != json_is_true(inner))
-        davit_doctor_say(
-            d, "D12",
-            &(DavitFinding){.severity = head ? DAVIT_NOTE : DAVIT_WARNING,
-                            .subject = "config.json: tie_word_embeddings",
-                            .expected = "one answer",
-                            .found = json_is_true(top) ? "true outside, false inside"
-                                                       : "false outside, true inside",
-                            .message = "the wrapper's flag and the text model's differ; "
-                                       "davit takes the wrapper's"});
-    if (!c || d->patient.is_part) {
-        davit_doctor_skip(d, "D12", "all weights");
-        return;
-    }
-    if (!head && !d->patient.plan)
-        check_unplanned_tie(d);
-    davit_doctor_fact(d, "D12", "%s, %s",
-                      head ? head->name : "no head is stored",
-                      !d->patient.plan       ? "no plan"
-                      : d->patient.plan->tied ? "flag: tied"
-                                              : "flag: not tied");
-    if (head && d->patient.plan && d->patient.plan->tied && d->patient.plan->tied_given &&
-        !d->options->deep) /* there D13 says the result */
-        davit_doctor_say(d, "D12",
-                         &(DavitFinding){.severity = DAVIT_NOTE,
-                                         .subject = head->name,
-                                         .expected = "no head, since the flag says tied",
-                                         .found = "a head",
-                                         .message = "the stored head is used; --deep "
-                                                    "compares it with the embedding",
-                                         .hint = "nothing, if they are equal"});
-}
-
 /* ---- D14: rows ---- */
 
 /* The tokenizer has ids beyond the embedding's rows. Where all of them are place holders of
@@ -265,7 +181,7 @@ static void say_too_few(DavitDoctor *d, const char *subject, uint64_t rows)
 
 static const davit_tensor_info *find_embedding(const DavitPatient *p)
 {
-    return p->checkpoint ? davit_find_tail(p->checkpoint, EMBED_TAILS, -1) : NULL;
+    return p->checkpoint ? davit_find_tail(p->checkpoint, DAVIT_EMBED_TAILS, -1) : NULL;
 }
 
 uint64_t davit_patient_rows(const DavitPatient *p)
@@ -481,7 +397,7 @@ static void check_ranks(DavitDoctor *d)
 void davit_check_shapes(DavitDoctor *doctor)
 {
     check_sizes(doctor);
-    check_tie(doctor);
+    davit_check_head(doctor);
     check_rows(doctor);
     check_types(doctor);
     check_ranks(doctor);

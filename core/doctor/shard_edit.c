@@ -85,6 +85,20 @@ static void fill_tensor(Shard *shard, const char *name, const char *hex)
     }
 }
 
+/* With bytes of its own, which may be filled. */
+static void copy_tensor(Shard *shard, const char *name, const char *to)
+{
+    json_t *row = json_deep_copy(json_object_get(shard->head, name));
+    const json_int_t from = offset_of(row, 0), n = offset_of(row, 1) - from;
+    const guint at = shard->data->len;
+
+    g_byte_array_set_size(shard->data, at + (guint)n);
+    memcpy(shard->data->data + at, shard->data->data + from, (size_t)n);
+    json_object_set_new(row, "data_offsets",
+                        json_pack("[I, I]", (json_int_t)at, (json_int_t)at + n));
+    json_object_set_new(shard->head, to, row);
+}
+
 /* Rows and columns exchanged in the shape. */
 static void turn_tensor(Shard *shard, const char *name)
 {
@@ -133,7 +147,7 @@ void shard_edit(const char *path, const json_t *edits)
         if (rename || drop)
             rename_tensors(&shard, rename ? rename : drop, rename ? to : NULL);
         if (copy)
-            json_object_set(shard.head, to, json_object_get(shard.head, copy));
+            copy_tensor(&shard, copy, to);
         if (json_object_get(edit, "turn"))
             turn_tensor(&shard, json_string_value(json_object_get(edit, "turn")));
         if (fill)

@@ -92,6 +92,7 @@ static const char *check_of_plan(const DavitRecord *r)
     case DAVIT_R_SHAPE_MISMATCH:
         return speaks_of(r, "embed") || speaks_of(r, "lm_head") ? "D14" : "D10";
     case DAVIT_R_QUANT_UNKNOWN:
+    case DAVIT_R_QUANT_CONFIG_CONFLICT:
         return "D17";
     case DAVIT_R_QUANT_PARAMS:
         return "D18";
@@ -181,12 +182,25 @@ static bool same_group(const Group *g, const DavitRecord *r, const char *pattern
             g_strcmp0(g->first->expected, r->expected) == 0);
 }
 
+/* Records of one cause, whatever tensors they are of: NULL, or what they are said to be of. */
+static const char *common_subject(uint32_t code, const char *message)
+{
+    if (code == DAVIT_R_QUANT_CONFIG_CONFLICT)
+        return "config.json: quantization_config";
+    if (code == DAVIT_R_QUANT_UNKNOWN && message && strstr(message, "removed from GGUF"))
+        return "types of tensors";
+    return NULL;
+}
+
 /* What alike records have in common; of layers that are not stored at all everything.
  * (owned) */
 static char *pattern_of(const DavitRecord *r, int64_t n_layers)
 {
     const char *at = r->subject ? strstr(r->subject, "layers.") : NULL;
+    const char *common = common_subject(r->code, r->message);
 
+    if (common && r->severity == DAVIT_ERROR)
+        return g_strdup(common);
     at = r->subject && !at ? strstr(r->subject, "blk.") : at;
     if (at && r->code == DAVIT_R_TENSOR_MISSING && n_layers > 0 &&
         davit_name_layer(r->subject) >= n_layers)
@@ -213,7 +227,7 @@ static void add_to_groups(GArray *groups, const DavitRecord *r, int64_t n_layers
 }
 
 /* What a record of another part cannot know. NULL: nothing better. */
-static const char *better_hint(const DavitRecord *r)
+static const char *better_hint(DavitDoctor *doctor, const DavitRecord *r)
 {
     const char *of = r->subject ? r->subject : "";
 
@@ -223,13 +237,18 @@ static const char *better_hint(const DavitRecord *r)
         (strstr(of, ".lora_") || strstr(of, ".base_layer.")))
         return "part of an adapter that was not merged: merge it where it was trained, and "
                "save again; left out, the training is lost";
+    if (r->code == DAVIT_R_QUANT_CONFIG_CONFLICT && r->expected && r->found &&
+        strstr(r->expected, " as in ") && g_ascii_isdigit(r->found[0]))
+        return davit_doctor_text(doctor, "set %.*s to %s in the block, as the tensors have it, or "
+                                         "restore the block from the model's origin",
+                                 (int)strcspn(r->expected, " "), r->expected, r->found);
     return NULL;
 }
 
 static void say_group(DavitDoctor *doctor, const Group *g)
 {
     const DavitRecord *r = g->first;
-    const char *hint = better_hint(r);
+    const char *hint = better_hint(doctor, r);
     const DavitFinding finding = {
         .code = r->code,
         .severity = r->severity,

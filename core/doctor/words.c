@@ -257,22 +257,17 @@ static void check_two_templates(DavitDoctor *d)
                                          .hint = "remove the one that is not meant"});
 }
 
-static void check_bos_pair(DavitDoctor *d)
+/* Not a finding: many healthy models do so, and davit encodes a rendered text without BOS. */
+static void tell_bos_pair(DavitDoctor *d)
 {
+    g_autofree char *before = g_strdup(davit_doctor_of(d, "D21")->fact);
     size_t n;
 
     davit_tokenizer_prefix(d->patient.tokenizer, &n);
     if (n > 0 && strstr(d->patient.template, "bos_token"))
-        davit_doctor_say(d, "D21",
-                         &(DavitFinding){.severity = DAVIT_NOTE,
-                                         .subject = "chat template",
-                                         .expected = "BOS once",
-                                         .found = "written by the template, and added by "
-                                                  "the tokenizer",
-                                         .message = "a program that encodes the rendered "
-                                                    "text like any other gets BOS twice",
-                                         .hint = "nothing here; --no-special for text "
-                                                 "that was rendered elsewhere"});
+        davit_doctor_fact(d, "D21", "%s; BOS by template and by tokenizer: other programs need "
+                                    "--no-special or the like for rendered text",
+                          before ? before : "");
 }
 
 /* ---- D14: two files about the same tokens ---- */
@@ -357,6 +352,6 @@ void davit_check_words(DavitDoctor *doctor)
         check_turn_end(doctor);
         check_markers(doctor);
         check_two_templates(doctor);
-        check_bos_pair(doctor);
+        tell_bos_pair(doctor);
     }
 }

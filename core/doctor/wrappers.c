@@ -263,8 +263,59 @@ static void check_prefix(DavitDoctor *d)
                                       (int)n_wrapper, prefix)});
 }
 
+/* Does some name speak of a part for pictures or sound? */
+static bool has_other_modality(const DavitCheckpoint *c)
+{
+    static const char *const words[] = {"vis",   "image", "patch_embed", "projector",
+                                        "audio", "mm_",   "connector",   "merger"};
+
+    for (size_t i = 0; i < davit_checkpoint_n_tensors(c); i++)
+        for (size_t w = 0; w < G_N_ELEMENTS(words); w++)
+            if (strstr(davit_checkpoint_tensor(c, i)->name, words[w]))
+                return true;
+    return false;
+}
+
+/* The config of a model with pictures or sound over weights of its text model alone. Under a
+ * prefix of the wrapper's its own program finds them; without one it finds none. */
+static void check_modalities(DavitDoctor *d)
+{
+    static const char *const keys[] = {"vision_config", "audio_config"};
+    const json_t *text = json_object_get(d->patient.config, "text_config");
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const char *key = NULL, *type;
+    g_autofree char *prefix = NULL;
+    bool wrapped;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys) && !key; i++)
+        if (json_is_object(json_object_get(d->patient.config, keys[i])))
+            key = keys[i];
+    if (!key || !json_is_object(text) || has_other_modality(c))
+        return;
+    prefix = find_prefix(c);
+    wrapped = prefix && strstr(prefix, "language_model");
+    type = json_string_value(json_object_get(text, "model_type"));
+    davit_doctor_say(
+        d, "D08",
+        &(DavitFinding){
+            .severity = wrapped ? DAVIT_NOTE : DAVIT_WARNING,
+            .subject = davit_doctor_text(d, "config.json: %s", key),
+            .expected = davit_doctor_text(d, "weights for it%s",
+                                          wrapped ? "" : ", and language_model in the names of "
+                                                         "the text model"),
+            .found = davit_doctor_text(d, "a text model alone, under \"%s\"",
+                                       prefix ? prefix : ""),
+            .message = "the config is that of a model with pictures or sound, and the weights are "
+                       "its text model only: davit reads the text model, programs that follow "
+                       "the config find other names than they look for",
+            .hint = davit_doctor_text(d, "make text_config the whole config.json (model_type %s, "
+                                         "its class for text, dtype and token ids kept), or fetch "
+                                         "the full checkpoint", type ? type : "of the text model")});
+}
+
 void davit_check_wrappers(DavitDoctor *doctor)
 {
     check_prefix(doctor);
+    check_modalities(doctor);
     move_head(doctor);
 }

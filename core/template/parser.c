@@ -21,8 +21,17 @@ static void body(Parser *p, Node *node, NodeList *list, const char *const *ends)
     tmpl_skip_op(p, ':');
     end_tag(p);
     statements(p, node, list, ends);
-    if (p->tok.type == T_EOF)
-        tmpl_syntax(p, node->at, node->at + 2, "the block has no {%% %s %%}", ends[0]);
+    if (p->tok.type == T_EOF) {
+        const char *end = ends[0]; /* the one that closes the block; others go on in it */
+        uint32_t stop = node->at;
+
+        for (size_t i = 1; ends[i]; i++)
+            end = g_str_has_prefix(ends[i], "end") ? ends[i] : end;
+        while (stop < p->n && p->src[stop] != '\n')
+            stop++;
+        tmpl_syntax(p, node->at, stop, "the block that begins here, or one inside "
+                                         "it, has no {%% %s %%}", end);
+    }
 }
 
 /* A body with one possible end; steps over the end's name. */

@@ -54,7 +54,11 @@ int32_t davit_tok_invalid(const DavitTokParts *parts, DavitReport *report,
                                                              parts->subject, member),
                                 .expected = expected,
                                 .found = found,
-                                .message = message});
+                                .message = message,
+                                .hint = g_str_has_suffix(parts->subject, ".gguf")
+                                            ? "convert the model again, from a folder with its "
+                                              "whole tokenizer"
+                                            : NULL});
 }
 
 int32_t davit_tok_check_split(const DavitTokParts *parts, const char *member, size_t len,
