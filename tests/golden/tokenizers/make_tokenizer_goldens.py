@@ -17,8 +17,7 @@ sha256 of the ids and texts of random strings that the test makes again from the
       files that are there are kept, so it may be stopped and started again.
       `test_tokenizer_golden FOLDER` compares. Last done 2026-11-30 with commit f872846: 1,340,000
       strings, 30,000 of each of 42 families and 20,000 of the other four, all equal (ids with and
-      without special tokens, decoded with and without them). A million of each takes about four
-      minutes of one core a chunk, so seven hours.
+      without special tokens, decoded with and without them).
 
   python3 make_tokenizer_goldens.py --count N --to FOLDER [--only FAMILY...]   more strings
 
