@@ -40,6 +40,7 @@ int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
     cpu_codes c = {.n_cols = n_cols};
     uint64_t bits, heads;
 
+    *out = c;
     memcpy(&c.what, params, sizeof c.what);
     if (c.what.n_cols)
         c.n_cols = n_cols = c.what.n_cols;

@@ -37,7 +37,7 @@ typedef struct cpu_codes {
     size_t block_bytes;
 } cpu_codes;
 
-/* Returns: 0 if such codes cannot be packed (no width, or too large). */
+/* Returns: 0 if such codes cannot be packed (no width, or too large): then *out is @n_cols and zeros. */
 int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8]);
 
 /* Codes of row @row of expert @expert, which were checked: those of the weight, in @all, or its
