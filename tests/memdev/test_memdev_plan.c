@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "exec/exec.h"
 #include "memdev.h"
+#include "opened.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
 
@@ -70,37 +71,7 @@ static void load_takes_what_the_plan_says(const void *model)
 
 /* ---- steps ---- */
 
-typedef struct Opened {
-    DavitRegistry *registry;
-    DavitCheckpoint *checkpoint;
-    DavitSettings *settings;
-    DavitReport *report;
-} Opened;
-
-static void opened_clear(Opened *o)
-{
-    davit_settings_free(o->settings);
-    davit_checkpoint_free(o->checkpoint);
-    davit_registry_free(o->registry);
-    davit_report_free(o->report);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opened, opened_clear)
-
-static Opened open_model(const char *model)
-{
-    static const char *const paths[] = {MEMDEV_DIR, NULL};
-    const DavitRegistryOptions where = {
-        .builtin_dir = DAVIT_PLUGIN_DIR, .plugin_paths = paths, .only_paths = true};
-    g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
-    Opened o = {.report = davit_report_new()};
-
-    o.registry = davit_registry_open(&where, o.report);
-    o.checkpoint = davit_checkpoint_open(o.registry, path, DAVIT_RUN, o.report);
-    g_assert_nonnull(o.checkpoint);
-    o.settings = davit_settings_open(o.checkpoint, o.report);
-    g_assert_nonnull(o.settings);
-    return o;
-}
+static const char *const plugins[] = {MEMDEV_DIR, NULL};
 
 static uint64_t round_up(uint64_t n)
 {
@@ -146,7 +117,7 @@ static void step_takes(const Opened *o, const char *device)
 
 static void steps_take_what_is_reckoned(const void *model)
 {
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
 
     step_takes(&o, "cpu");
     step_takes(&o, "memdev");
@@ -220,7 +191,7 @@ static DavitPlan *plan_with(Opened *o, const char *map, uint64_t device_bytes,
  * has the more layers it gets, and what is on two devices runs too. */
 static void devices_are_filled_in_order(const void *model)
 {
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
     g_autoptr(DavitPlan) all = plan_with(&o, "auto", 1u << 30, 1ull << 40, o.report);
     g_assert_nonnull(all);
     g_assert_cmpstr(all->device, ==, "memdev");
@@ -260,7 +231,7 @@ static char *write_map(const char *text)
 
 static void map_of_a_file(const void *model)
 {
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
     g_autofree char *one = write_map("{\"\": 0}");
     g_autofree char *two = write_map("{\"model.layers.1\": \"memdev\", \"\": \"cpu\"}");
     g_autofree char *three = write_map("{\"model.layers.1\": \"memdev:0\", \"\": \"disk\"}");
@@ -298,7 +269,7 @@ static void faults_are_told_once(const void *model)
     const DavitDeviceBudget twice[] = {{"memdev", 1u << 20}, {"memdev:0", 1u << 20}};
     const DavitPlanOptions options = {
         .purposes = DAVIT_RUN, .device_map = "auto", .budgets = twice, .n_budgets = 2};
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
     g_autofree char *map = write_map("{\"model.layers.1.mlp\": 0, \"\": \"cpu\"}");
     g_autoptr(DavitReport) split_said = davit_report_new(), twice_said = davit_report_new();
     g_autoptr(DavitPlan) split = plan_with(&o, map, 0, 0, split_said);

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "exec/exec.h"
 #include "memdev.h"
+#include "opened.h"
 #include "plan/cross.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
@@ -22,48 +23,7 @@
 #define N_SEQS  2u
 #define N_STEPS 2u
 
-typedef struct Opened {
-    DavitRegistry *registry;
-    DavitCheckpoint *checkpoint;
-    DavitSettings *settings;
-    DavitReport *report;
-} Opened;
-
-static void opened_clear(Opened *o)
-{
-    davit_settings_free(o->settings);
-    davit_checkpoint_free(o->checkpoint);
-    davit_registry_free(o->registry);
-    davit_report_free(o->report);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opened, opened_clear)
-
-static void fail_with(const DavitReport *report)
-{
-    for (size_t i = 0; i < davit_report_count(report); i++) {
-        g_autofree char *text = davit_record_sentence(davit_report_get(report, i));
-
-        g_test_message("%s", text);
-    }
-    g_assert_not_reached();
-}
-
-static Opened open_model(const char *model)
-{
-    static const char *const paths[] = {MEMDEV_DIR, REFCPU_DIR, NULL};
-    const DavitRegistryOptions where = {
-        .builtin_dir = DAVIT_PLUGIN_DIR, .plugin_paths = paths, .only_paths = true};
-    g_autofree char *path = g_build_filename(DAVIT_SOURCE_DIR, "tests/golden/models", model, NULL);
-    Opened o = {.report = davit_report_new()};
-
-    o.registry = davit_registry_open(&where, o.report);
-    o.checkpoint = davit_checkpoint_open(o.registry, path, DAVIT_RUN, o.report);
-    if (!o.checkpoint)
-        fail_with(o.report);
-    o.settings = davit_settings_open(o.checkpoint, o.report);
-    g_assert_nonnull(o.settings);
-    return o;
-}
+static const char *const plugins[] = {MEMDEV_DIR, REFCPU_DIR, NULL};
 
 static DavitPlan *plan_with(Opened *o, const char *map, const DavitDeviceBudget *budgets,
                             size_t n_budgets, uint64_t host_bytes)
@@ -310,7 +270,7 @@ static const struct {
 
 static void same_bits_wherever_layers_are(const void *model)
 {
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
     g_autoptr(DavitPlan) alone = plan_by(&o, "{\"\": \"cpu\"}");
     g_autoptr(DavitPlan) device = plan_by(&o, "{\"\": \"memdev:1\"}");
     g_autoptr(GByteArray) want = logits_of(&o, alone, THREADS);
@@ -356,7 +316,7 @@ static uint64_t round_up(uint64_t n)
 static void devices_take_what_the_plan_says(const void *model)
 {
     const DavitStepLimits limits = {.n_tokens = CHUNK, .n_rows = 1, .n_seqs = 1, .n_ctx = CTX};
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
 
     for (size_t i = 1; i < G_N_ELEMENTS(splits); i += 3) {
         g_autoptr(DavitPlan) whole = plan_by(&o, "{\"\": \"cpu\"}");
@@ -403,7 +363,7 @@ static uint64_t need_of(const DavitPlan *plan, const char *device)
 /* Two devices of a third of the model each, and the host: in order, within their budgets. */
 static void auto_fills_two_devices(const void *model)
 {
-    g_auto(Opened) o = open_model(model);
+    g_auto(Opened) o = open_model(model, plugins);
     g_autoptr(DavitPlan) alone = plan_by(&o, "{\"\": \"cpu\"}");
     g_autoptr(DavitPlan) device = plan_by(&o, "{\"\": \"memdev:0\"}");
     g_autoptr(GByteArray) want = logits_of(&o, alone, 1);
@@ -433,7 +393,7 @@ static void a_lost_device_is_named(const void *model)
     static const char *const maps[] = {"01", "c10", "1c"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(maps); i++) {
-        g_auto(Opened) o = open_model(model);
+        g_auto(Opened) o = open_model(model, plugins);
         g_autoptr(DavitPlan) whole = plan_by(&o, "{\"\": \"cpu\"}");
         g_autofree char *text = map_text(maps[i], whole->n_layers, '0');
         g_autoptr(DavitPlan) plan = plan_by(&o, text);
