@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking quant plugins. Every component is asked for a new signature, in candidate order;
- * the highest score wins, the earlier one at equal scores; a final refusal ends the
+ * Asking quant plugins. Every component that may have a say (tools.h) is loaded and asked for a
+ * new signature, in candidate order; the highest score wins, the earlier one at equal scores; a final refusal ends the
  * search. */
 #include "plan/claim.h"
 
@@ -8,6 +8,7 @@
 
 #include "plan/module.h"
 #include "plan/module_view.h"
+#include "plan/tools.h"
 #include "plugin/running.h"
 
 #define MAX_CHECKS 16 /* a layer has some ten kinds of modules */
@@ -111,16 +112,18 @@ static void add_taker(Claim *claim, Taker taker)
 }
 
 /* Returns: true when the search ends here. */
-static bool ask_one(const DavitTool *tool, const davit_quant_module *signature,
-                    Claim *claim)
+static bool ask_one(DavitTool *tool, const davit_quant_module *signature, Claim *claim)
 {
-    const davit_quant_iface *iface = tool->iface;
+    const davit_quant_iface *iface;
     const size_t mark = davit_report_count(claim->refusals);
     davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
     DavitRunning outside;
     DavitSink sink;
     int32_t status;
 
+    if (!davit_tool_may_claim(tool, signature) || !davit_tool_load(tool))
+        return false;
+    iface = tool->iface;
     davit_sink_init(&sink, claim->refusals, tool->component->id, "claim");
     outside = davit_running_set(tool->component->id, "claim");
     status = iface->claim(tool->self, signature, &verdict, &sink.abi);

@@ -12,7 +12,8 @@
 /* A component that the plan may call: loaded, its instance made. */
 typedef struct DavitTool {
     DavitComponent *component; /* (borrowed, registry) */
-    const void *iface;         /* (borrowed, registry) table of the component's kind */
+    const void *iface;         /* (borrowed, registry) table of the component's kind; NULL = a
+                                * quant component that no module needed yet (tools.h) */
     void *self;                /* (borrowed, registry) */
 } DavitTool;
 

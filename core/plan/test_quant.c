@@ -78,6 +78,13 @@ static const davit_quant_iface fake_iface = {.struct_size =
 static DavitComponent fake_component = {.id = (char *)(uintptr_t) "test.quant",
                                         .capability = (char *)(uintptr_t) "layout=test"};
 
+/* The same plugin, known by parts: by suffix, which no module here has, and by dtype. */
+static DavitComponent not_asked = {.id = (char *)(uintptr_t) "test.quant",
+                                   .capability = (char *)(uintptr_t) "part=qweight|f8/1"};
+static DavitComponent by_dtype = {.id = (char *)(uintptr_t) "test.quant",
+                                  .capability =
+                                      (char *)(uintptr_t) "layout=test;part=qweight|u8/1"};
+
 /* The tiny decoder with a fused u8 qkv of @n_rows in layer 0. */
 static TestModel *fused(uint64_t n_rows)
 {
@@ -123,6 +130,31 @@ static const DavitSlot *slot_of(const DavitPlan *plan, const char *id)
             return &plan->slots[i];
     }
     g_assert_not_reached();
+}
+
+/* The fused model with the plugin as @component, planned: how often was it asked? */
+static unsigned claims_of(DavitComponent *component, bool *out_planned)
+{
+    g_autoptr(TestModel) m = fused(12);
+    g_autoptr(DavitPlan) plan = NULL;
+    g_array_index(m->tools.quants, DavitTool, m->tools.quants->len - 1).component = component;
+    add_linear(m);
+    plan = test_model_plan(m);
+    *out_planned = plan != NULL;
+    return fake.n_claims;
+}
+
+/* A capability that names parts: modules without any of them are nobody's question. */
+static void only_named_parts_are_asked_about(void)
+{
+    bool planned;
+
+    g_assert_cmpuint(claims_of(&fake_component, &planned), >, 1); /* of every signature */
+    g_assert_true(planned);
+    g_assert_cmpuint(claims_of(&by_dtype, &planned), ==, 1); /* of the one with U8 */
+    g_assert_true(planned);
+    g_assert_cmpuint(claims_of(&not_asked, &planned), ==, 0);
+    g_assert_false(planned);
 }
 
 static void cuts_at_units_are_borrowed(void)
@@ -432,6 +464,8 @@ static void kv_scales_that_cannot_be_are_refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/quant/only_named_parts_are_asked_about",
+                    only_named_parts_are_asked_about);
     g_test_add_func("/quant/cuts_at_units_are_borrowed", cuts_at_units_are_borrowed);
     g_test_add_func("/quant/cuts_inside_units_are_refused",
                     cuts_inside_units_are_refused);

@@ -16,11 +16,9 @@ GArray *davit_tools_quants(DavitRegistry *registry)
     GArray *tools = g_array_new(FALSE, TRUE, sizeof(DavitTool));
 
     for (guint i = 0; i < list->len; i++) {
-        DavitTool tool = {.component = g_ptr_array_index(list, i)};
-        g_autoptr(DavitReport) said = davit_report_new();
+        const DavitTool tool = {.component = g_ptr_array_index(list, i)};
 
-        if (!davit_component_use(tool.component, &tool.iface, &tool.self, said))
-            g_array_append_val(tools, tool);
+        g_array_append_val(tools, tool);
     }
     return tools;
 }
@@ -37,6 +35,32 @@ static bool has_key(const char *capability, const char *key)
         p = p ? p + 1 : NULL;
     }
     return false;
+}
+
+bool davit_tool_may_claim(const DavitTool *tool, const davit_quant_module *signature)
+{
+    const char *capability = tool->component->capability;
+
+    if (!has_key(capability, "part"))
+        return true;
+    for (uint64_t p = 0; p < signature->n_parts; p++) {
+        const davit_quant_part_in *part = signature->parts[p];
+
+        if (davit_capability_has(capability, "part", part->suffix) ||
+            davit_capability_has(capability, "part", part->dtype))
+            return true;
+    }
+    return false;
+}
+
+bool davit_tool_load(DavitTool *tool)
+{
+    g_autoptr(DavitReport) said = NULL;
+
+    if (tool->iface)
+        return true;
+    said = davit_report_new();
+    return davit_component_use(tool->component, &tool->iface, &tool->self, said) == DAVIT_OK;
 }
 
 GArray *davit_tools_kernels(DavitRegistry *registry, const char *device)

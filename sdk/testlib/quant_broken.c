@@ -233,6 +233,33 @@ static void fill_bytes(broken *b)
 
 /* ---- asking ---- */
 
+/* Is one of the '|'-joined words of @list @word? */
+static int has_word(const char *list, size_t len, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (size_t at = 0, end; at < len; at = end + 1) {
+        for (end = at; end < len && list[end] != '|'; end++)
+            ;
+        if (end - at == n && memcmp(list + at, word, n) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* davit does not ask about modules without the parts that the capability names. */
+static int is_asked(const broken *b)
+{
+    size_t len;
+    const char *parts = claimed(b->t, "part", &len);
+
+    for (uint64_t i = 0; len && i < b->in.n_parts; i++)
+        if (has_word(parts, len, b->in.parts[i]->suffix) ||
+            has_word(parts, len, b->in.parts[i]->dtype))
+            return 1;
+    return len == 0;
+}
+
 static int claims(broken *b)
 {
     const davit_quant_iface *q = davit_test_iface(b->t);
@@ -243,6 +270,8 @@ static int claims(broken *b)
     test_expect(b->t, v.verdict <= DAVIT_REFUSE && v.score <= 1000, "claim: verdict out of range");
     test_expect(b->t, v.verdict != DAVIT_REFUSE || b->t->records.n > before,
                 "claim refuses without a record");
+    test_expect(b->t, v.verdict == DAVIT_DECLINE || is_asked(b),
+                "claim takes a module without any of the capability's parts: it would not be asked");
     return status == DAVIT_OK && v.verdict == DAVIT_ACCEPT;
 }
 

@@ -2,6 +2,7 @@
 """How long opening and planning take on a checkpoint of 20,000 tensors.
 
     tests/bench/plan_many.py build/release/bin/davit [TENSORS] [ROUNDS]
+    tests/bench/plan_many.py --keep DIR [TENSORS]      only writes the checkpoint (for bench_plan)
 
 Writes a mixture-of-experts checkpoint (one file, an expert a tensor, weights are holes) into a
 temporary directory and prints the least of ROUNDS (20) warm runs: the load report's own phases of
@@ -93,6 +94,10 @@ def phases(davit, root, rounds):
 
 
 def main():
+    if sys.argv[1] == "--keep":
+        os.makedirs(sys.argv[2], exist_ok=True)
+        write_model(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 20000)
+        return
     davit = sys.argv[1]
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 20000
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 20

@@ -313,7 +313,7 @@ static const davit_quant_iface awq_quant = {
     .cut = awq_cut,
 };
 
-DAVIT_COMPONENT(awq, DAVIT_KIND_QUANT, "org.davit.quant.awq", "layout=awq_gemm|awq_gemv",
+DAVIT_COMPONENT(awq, DAVIT_KIND_QUANT, "org.davit.quant.awq", "layout=awq_gemm|awq_gemv;part=qweight",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &awq_quant);
 

@@ -99,7 +99,8 @@ static const davit_quant_iface bnb_quant = {
 };
 
 DAVIT_COMPONENT(bitsandbytes, DAVIT_KIND_QUANT, "org.davit.quant.bitsandbytes",
-                "layout=bnb_4bit|bnb_int8",
+                "layout=bnb_4bit|bnb_int8;part=SCB|weight.absmax|weight.quant_state.bitsandbytes__nf4|"
+                "weight.quant_state.bitsandbytes__fp4",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .create = bnb_create,
                 .destroy = bnb_destroy, .iface = &bnb_quant);

@@ -65,7 +65,7 @@ static const davit_quant_iface ct_quant = {
 };
 
 DAVIT_COMPONENT(compressed_tensors, DAVIT_KIND_QUANT, "org.davit.quant.compressed_tensors",
-                "layout=ct_pack|int8", DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN,
+                "layout=ct_pack|int8;part=weight_scale", DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN,
                 50, .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &ct_quant);
 
 DAVIT_PLUGIN("org.davit.quant.compressed_tensors", "compressed-tensors, whole numbers", "davit",

@@ -296,7 +296,8 @@ static const davit_quant_iface fp8_quant = {
     .cut = fp8_cut,
 };
 
-DAVIT_COMPONENT(fp8, DAVIT_KIND_QUANT, "org.davit.quant.fp8", "layout=fp8_grid",
+DAVIT_COMPONENT(fp8, DAVIT_KIND_QUANT, "org.davit.quant.fp8", "layout=fp8_grid;"
+                "part=weight_scale_inv|weight_scale|scale|_scale_inv|_scales_inv|_scale",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &fp8_quant);
 

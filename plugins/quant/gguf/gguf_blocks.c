@@ -79,7 +79,10 @@ static const davit_quant_iface gguf_quant = {
 DAVIT_COMPONENT(gguf_blocks, DAVIT_KIND_QUANT, "org.davit.quant.gguf",
                 "layout=q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|"
                 "tq1_0|tq2_0|gguf.mxfp4|gguf.nvfp4|q1_0|q2_0|iq1_s|iq1_m|iq2_xxs|iq2_xs|iq2_s|"
-                "iq3_xxs|iq3_s",
+                "iq3_xxs|iq3_s;"
+                "part=q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1|"
+                "iq4_nl/1|iq4_xs/1|tq1_0/1|tq2_0/1|gguf.mxfp4/1|gguf.nvfp4/1|q1_0/1|q2_0/1|"
+                "iq1_s/1|iq1_m/1|iq2_xxs/1|iq2_xs/1|iq2_s/1|iq3_xxs/1|iq3_s/1",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &gguf_quant);
 

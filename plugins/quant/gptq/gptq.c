@@ -472,7 +472,7 @@ static const davit_quant_iface gptq_quant = {
     .cut = gptq_cut,
 };
 
-DAVIT_COMPONENT(gptq, DAVIT_KIND_QUANT, "org.davit.quant.gptq", "layout=gptq",
+DAVIT_COMPONENT(gptq, DAVIT_KIND_QUANT, "org.davit.quant.gptq", "layout=gptq;part=qweight",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &gptq_quant);
 

@@ -182,7 +182,7 @@ static const davit_quant_iface modelopt_quant = {
     .cut = modelopt_cut,
 };
 
-DAVIT_COMPONENT(modelopt, DAVIT_KIND_QUANT, "org.davit.quant.modelopt", "layout=modelopt_int4",
+DAVIT_COMPONENT(modelopt, DAVIT_KIND_QUANT, "org.davit.quant.modelopt", "layout=modelopt_int4;part=weight_scale",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &modelopt_quant);
 

@@ -163,7 +163,7 @@ static const davit_quant_iface mxfp4_quant = {
     .cut = mxfp4_cut,
 };
 
-DAVIT_COMPONENT(mxfp4, DAVIT_KIND_QUANT, "org.davit.quant.mxfp4", "layout=mxfp4",
+DAVIT_COMPONENT(mxfp4, DAVIT_KIND_QUANT, "org.davit.quant.mxfp4", "layout=mxfp4;part=_scales|scales|weight_scale|scale",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &mxfp4_quant);
 

@@ -200,7 +200,7 @@ static const davit_quant_iface nvfp4_quant = {
     .cut = nvfp4_cut,
 };
 
-DAVIT_COMPONENT(nvfp4, DAVIT_KIND_QUANT, "org.davit.quant.nvfp4", "layout=nvfp4",
+DAVIT_COMPONENT(nvfp4, DAVIT_KIND_QUANT, "org.davit.quant.nvfp4", "layout=nvfp4;part=weight_scale",
                 DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN, 50,
                 .flags = DAVIT_COMPONENT_CONCURRENT, .iface = &nvfp4_quant);
 

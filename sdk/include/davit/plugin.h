@@ -89,9 +89,9 @@ typedef struct davit_component {
     const char *id;          /* reverse DNS, never reused: "com.acme.quant.nvfp4". Required */
     /* Claims, "key=value|value;key=value"; shown in lists, and two that claim the same are told
      * as a conflict. Keys that davit reads: format ext, magic (@OFFSET:HEX); arch hf, model_type,
-     * gguf (the names in davit_arch_iface: loads the right one first); quant layout, suffix (ends
-     * of tensor names that belong to its modules); tokenizer family; kernels op, layout, device
-     * (not loaded for another). Others are free. Required */
+     * gguf (davit_arch_iface's: loads the right one first); quant layout, suffix (ends of names of
+     * its modules' tensors), part (suffixes, dtypes: not asked about modules without); tokenizer
+     * family; kernels op, layout, device (not loaded for another). Others are free. Required */
     const char *capability;
     const char *needs;       /* for people: what it needs from others, same grammar */
     uint64_t purposes;       /* purposes it can ever serve. Required */
