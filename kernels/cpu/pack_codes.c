@@ -82,37 +82,56 @@ static void put_zero(const cpu_codes *c, uint8_t *at, uint64_t i, float zero)
     }
 }
 
-/* The plane of @width bits, from bit @done of the codes, of 32 columns of one row. */
-static void put_plane(uint8_t *plane, uint32_t width, uint32_t done, uint64_t lane,
-                      const uint8_t codes[CPU_XBLOCK])
+/* The plane of @width bits, a constant where it is called, from bit @done of the codes, of 32
+ * columns of one row: byte i of its 4 * width takes the bits of columns i, i + 4 * width ... .
+ * Loops without branches over bytes: compilers make vectors of them. Returns: the next plane. */
+static inline uint8_t *put_plane(uint8_t *plane, uint32_t width, uint32_t done, uint64_t lane,
+                                 const uint8_t codes[CPU_XBLOCK])
 {
-    const uint32_t mask = (1u << width) - 1;
+    const uint32_t mask = (1u << width) - 1, n = 4 * width;
+    uint8_t bytes[CPU_XBLOCK] = {0};
 
-    for (uint32_t w = 0; w < 8; w++) {
-        uint8_t *word = plane + (w % width * CPU_GROUP + lane) * 4;
-        const uint32_t shift = w / width * width;
+    for (uint32_t s = 0; s < 8 / width; s++)
+        for (uint32_t i = 0; i < n; i++)
+            bytes[i] |= (uint8_t)((codes[s * n + i] >> done & mask) << s * width);
+    for (uint32_t w = 0; w < width; w++)
+        memcpy(plane + (w * CPU_GROUP + lane) * 4, bytes + 4 * w, 4);
+    return plane + 32 * width;
+}
 
-        for (uint32_t j = 0; j < 4; j++)
-            word[j] |= (uint8_t)((codes[4 * w + j] >> done & mask) << shift);
-    }
+/* Float codes: bytes 1 and 2 of each four change places (cpu_codes_byte). */
+static void swap_middle(uint8_t codes[CPU_XBLOCK])
+{
+    uint32_t words[CPU_XBLOCK / 4];
+
+    memcpy(words, codes, sizeof words);
+    for (uint32_t i = 0; i < CPU_XBLOCK / 4; i++)
+        words[i] = (words[i] & 0xff0000ffu) | (words[i] >> 8 & 0x0000ff00u) |
+                   (words[i] << 8 & 0x00ff0000u);
+    memcpy(codes, words, sizeof words);
 }
 
 static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uint8_t *codes)
 {
-    for (uint64_t k = 0; k < c->n_cols; k += CPU_XBLOCK, dst += 32 * c->what.bits) {
-        const uint64_t n = cpu_min(CPU_XBLOCK, c->n_cols - k);
-        uint8_t part[CPU_XBLOCK] = {0}, *plane = dst;
-        uint32_t done = 0;
+    const uint32_t bits = c->what.bits;
 
-        for (uint64_t i = 0; i < n; i++)
-            part[i / 4 * 4 + cpu_codes_byte(c, i % 4)] = codes[k + i];
-        for (uint32_t width = 8; width > 0; width /= 2) {
-            if (!(c->what.bits & width))
-                continue;
-            put_plane(plane, width, done, lane, part);
-            plane += 32 * width;
-            done += width;
-        }
+    for (uint64_t k = 0; k < c->n_cols; k += CPU_XBLOCK) {
+        uint8_t part[CPU_XBLOCK] = {0};
+
+        if (c->n_cols - k >= CPU_XBLOCK) /* of a known size: two registers */
+            memcpy(part, codes + k, CPU_XBLOCK);
+        else
+            memcpy(part, codes + k, c->n_cols - k);
+        if (c->what.kind != DAVIT_CODE_UINT)
+            swap_middle(part);
+        if (bits & 8)
+            dst = put_plane(dst, 8, 0, lane, part);
+        if (bits & 4)
+            dst = put_plane(dst, 4, 0, lane, part);
+        if (bits & 2)
+            dst = put_plane(dst, 2, bits & 4, lane, part);
+        if (bits & 1)
+            dst = put_plane(dst, 1, bits & 6, lane, part);
     }
 }
 

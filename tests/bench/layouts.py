@@ -2,12 +2,15 @@
 """Decode bandwidth of every quantised layout against davit's own Q4_K and Q8_0, in one run.
 
     python3 layouts.py --davit build/release/bin/davit --dir SCRATCH [--only fp8 awq] [--layers 22]
+        [--llama-bench LLAMA/bin/llama-bench]
 
 Writes one random 1.1 B Llama after another (make_random_llama.py's shape; safetensors with a
 vocabulary of 2048 and a tied bfloat16 head), measures it in turns with the GGUF of Q4_K (layouts of
 up to 6 bits) or Q8_0 (the others), and deletes it: SCRATCH needs 2.9 GB at most. A figure is stored
 bytes of matrices per second of decode, median of --turns; ratio = the layout's over Q4_K's or
-Q8_0's in the same turns. Goal: 0.75 for the safetensors layouts.
+Q8_0's in the same turns. Goal: 0.75 for the safetensors layouts. With --llama-bench a type of GGUF
+also takes turns with `llama-bench -p 0 -n TOKENS` on the same file (no sampling, no text); goal 0.7
+of its tokens per second. load/load_layouts.py measures how long each layout takes to load.
 
 Run it on a quiet machine and put the table into SPEED.md with date, machine, load and command.
 Needs numpy and gguf (PyPI; made with gguf 0.19.0). --json FILE keeps all samples.
@@ -123,7 +126,9 @@ LAYOUTS = {  # name: (matrix, config, bits that choose what it is held against)
     "w4a16": (packed(4, GROUP), ct("pack-quantized", 4, "int", "group", GROUP), 4),
     "w8a16": (packed(8, None), ct("pack-quantized", 8, "int", "channel"), 8),
 }
-GGUF = {"Q4_0": 4, "Q4_1": 4, "Q5_0": 4, "Q5_1": 4, "Q2_K": 4, "Q3_K": 4, "Q5_K": 4, "Q6_K": 4}
+GGUF = {"Q4_0": 4, "Q4_1": 4, "Q5_0": 4, "Q5_1": 4, "Q2_K": 4, "Q3_K": 4, "Q5_K": 4, "Q6_K": 4,
+        "IQ1_S": 4, "IQ1_M": 4, "IQ2_XXS": 4, "IQ2_XS": 4, "IQ2_S": 4, "IQ3_XXS": 4, "IQ3_S": 4,
+        "IQ4_NL": 4, "IQ4_XS": 4, "TQ1_0": 4, "TQ2_0": 4, "MXFP4": 4, "NVFP4": 4, "Q1_0": 4}
 
 
 # ---- files ----
@@ -177,6 +182,7 @@ def write_folder(path, name, layers):
 
 def write_gguf(path, kind, layers):
     """Returns: stored bytes of what a token reads (not the embedding's rows)."""
+    rl.FILE_TYPES.setdefault(kind, rl.gguf.LlamaFileType.MOSTLY_Q4_K_S)  # a label, not read
     rl.write_model(path, kind, layers, 1)
     block, size = rl.gguf.GGML_QUANT_SIZES[rl.Q[kind]]
     return sum(rows * columns // block * size for name, _, rows, columns in rl.tensors(layers)
@@ -196,23 +202,40 @@ def decode(args, model):
     return doc["timings"]["decode_s"] / doc["timings"]["decode_tokens"]
 
 
+def llama_decode(args, model):
+    """Tokens per second of llama.cpp; None = it does not read this type."""
+    out = subprocess.run([args.llama_bench, "-m", model, "-t", str(args.threads), "-p", "0", "-n",
+                          str(args.tokens), "-r", "1", "-o", "json"], check=False,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return None if out.returncode else json.loads(out.stdout)[0]["avg_ts"]
+
+
 def measure(args, label, model, n_bytes, against, results):
-    rates = {label: [], against[0]: []}
+    rates, theirs = {label: [], against[0]: []}, []
+    rival = args.llama_bench and label in {**GGUF, "Q4_K": 4, "Q8_0": 8}
     for _ in range(args.turns):
-        for name, path, size in ((label, model, n_bytes), against):
+        for name, path, size in dict.fromkeys(((label, model, n_bytes), against)):
             rates[name].append(size / decode(args, path) / 1e9)
+        if rival:
+            theirs.append(llama_decode(args, model))
+            rival = theirs[-1] is not None
     mine, other = statistics.median(rates[label]), statistics.median(rates[against[0]])
+    peer = "-" if not theirs else "not read" if not rival else (
+        f"{statistics.median(theirs) * n_bytes / 1e9:.2f} | "
+        f"{mine / (statistics.median(theirs) * n_bytes / 1e9):.2f}")
     print(f"| {label} | {n_bytes / 1e6:.0f} | {mine:.2f} | {against[0]} {other:.2f} | "
-          f"{mine / other:.2f} |", flush=True)
+          f"{mine / other:.2f} | {peer}{'' if rival else ' | -'} |", flush=True)
     results.append({"layout": label, "bytes": n_bytes, "GB/s": rates[label],
-                    "against": against[0], "against GB/s": rates[against[0]]})
+                    "against": against[0], "against GB/s": rates[against[0]],
+                    "llama.cpp tokens/s": theirs})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--davit", required=True)
     parser.add_argument("--dir", required=True, type=Path, help="scratch folder; files are deleted")
-    parser.add_argument("--only", nargs="+", choices=[*LAYOUTS, *GGUF])
+    parser.add_argument("--only", nargs="+", choices=[*LAYOUTS, *GGUF, "Q4_K", "Q8_0"])
+    parser.add_argument("--llama-bench", help="llama.cpp's program, to take turns with")
     parser.add_argument("--layers", type=int, default=22)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=32)
@@ -220,8 +243,6 @@ def main():
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.dir.mkdir(parents=True, exist_ok=True)
-    for kind in ("Q4_K", *GGUF):
-        rl.FILE_TYPES.setdefault(kind, rl.gguf.LlamaFileType.MOSTLY_Q4_K_S)
 
     ours, results = {}, []
     for kind, bits in (("Q4_K", 4), ("Q8_0", 8)):
@@ -229,9 +250,14 @@ def main():
         ours[bits] = (kind, str(path), write_gguf(path, kind, args.layers))
     print(f"load {os.getloadavg()[0]:.1f}, {args.threads} threads, {args.layers} layers, "
           f"{args.turns} turns of {args.tokens} tokens\n")
-    print("| layout | stored MB | GB/s | against, GB/s | ratio |\n|---|---|---|---|---|")
-    for name in args.only or [*LAYOUTS, *GGUF]:
+    print("| layout | stored MB | GB/s | against, GB/s | ratio | llama.cpp, GB/s | ratio |\n"
+          "|---|---|---|---|---|---|---|")
+    for name in args.only or [*LAYOUTS, *GGUF, *(("Q4_K", "Q8_0") if args.llama_bench else ())]:
         path = args.dir / name
+        if name in ("Q4_K", "Q8_0"):
+            mine = next(o for o in ours.values() if o[0] == name)
+            measure(args, name, mine[1], mine[2], mine, results)
+            continue
         if name in LAYOUTS:
             n_bytes, bits = write_folder(path, name, args.layers), LAYOUTS[name][2]
         else:

@@ -33,7 +33,9 @@ POOL = 1 << 24  # random bytes drawn once; every tensor takes them from another 
 
 # Where the float16 scales and minima of the other block types lie.
 HALVES = {Q.Q4_0: (0,), Q.Q4_1: (0, 2), Q.Q5_0: (0,), Q.Q5_1: (0, 2), Q.Q2_K: (80, 82),
-          Q.Q3_K: (108,), Q.Q5_K: (0, 2)}
+          Q.Q3_K: (108,), Q.Q5_K: (0, 2), Q.IQ2_XXS: (0,), Q.IQ2_XS: (0,), Q.IQ2_S: (0,),
+          Q.IQ3_XXS: (0,), Q.IQ3_S: (0,), Q.IQ1_S: (0,), Q.IQ4_NL: (0,), Q.IQ4_XS: (0,),
+          Q.TQ1_0: (52,), Q.TQ2_0: (64,), Q.Q1_0: (0,)}
 FILE_TYPES = {"BF16": gguf.LlamaFileType.MOSTLY_BF16,
               "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
               "Q4_K_M": gguf.LlamaFileType.MOSTLY_Q4_K_M}
@@ -85,6 +87,14 @@ class Noise:
             scales = (out[:, 192:208] & 0x3F).astype(np.int16) - 32
             out[:, 192:208] = scales.astype(np.int8).view(np.uint8)
             out[:, 208:] = self.halves(n, SPREAD / 340)
+        elif kind == Q.IQ1_M:  # its scale's bits are the high ones of four words
+            for word, nibble in enumerate((0, 0, 0, 0x10)):
+                at = 48 + 2 * word + 1
+                out[:, at] = out[:, at] & 0x0F | nibble
+        elif kind == Q.MXFP4:  # one power of two
+            out[:, 0] = 119 + (out[:, 0] & 3)
+        elif kind == Q.NVFP4:  # four unsigned e4m3
+            out[:, :4] = 0x08 + (out[:, :4] & 0x07)
         for at in HALVES.get(kind, ()):
             out[:, at:at + 2] = self.halves(n, SPREAD / 200)
         return out.reshape(-1)

@@ -408,12 +408,38 @@ static void run_golden_blocks(gconstpointer data)
     json_decref(all);
 }
 
+/* Codes read many at a time, words side by side or lines apart, against one at a time. */
+static void words_differ_from_single_codes(void)
+{
+    GRand *rand = g_rand_new_with_seed(g_test_rand_int());
+
+    for (int round = 0; round < 400; round++) {
+        const uint32_t bits = (uint32_t)g_rand_int_range(rand, 1, 9);
+        const uint64_t stride = g_rand_boolean(rand) ? 4 : 4 * (uint64_t)g_rand_int_range(rand, 2, 6);
+        const uint64_t first = (uint64_t)g_rand_int_range(rand, 0, 70);
+        const uint64_t n = (uint64_t)g_rand_int_range(rand, 0, 900);
+        const uint64_t n_words = ((first + n) * bits + 31) / 32;
+        const uint64_t n_bytes = n_words ? (n_words - 1) * stride + 4 : 0;
+        g_autofree uint8_t *words = g_malloc(n_bytes + 1), *got = g_malloc(n + 1);
+
+        for (uint64_t i = 0; i < n_bytes; i++)
+            words[i] = (uint8_t)g_rand_int(rand);
+        got[n] = 0xa5;
+        davit_q_words(words, stride, bits, first, n, got);
+        for (uint64_t i = 0; i < n; i++)
+            g_assert_cmpuint(got[i], ==, davit_q_bits(words, stride, (first + i) * bits, bits));
+        g_assert_cmpuint(got[n], ==, 0xa5);
+    }
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     json_t *all = golden_blocks(), *type;
     const char *name;
 
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/words_differ_from_single_codes", words_differ_from_single_codes);
     json_object_foreach(all, name, type)
     {
         g_autofree char *path = g_strdup_printf("/gguf/%s", name);

@@ -148,10 +148,10 @@ static int32_t awq_check(void *self, const davit_quant_module *module, davit_qua
 /* ---- tiles ---- */
 
 /* Nibble of logical column j of eight: the words hold columns 0 2 4 6 1 3 5 7. */
+static const uint8_t nibble[] = {0, 4, 1, 5, 2, 6, 3, 7};
+
 static uint8_t gemm_nibble(const uint8_t *line, uint64_t row)
 {
-    static const uint8_t nibble[] = {0, 4, 1, 5, 2, 6, 3, 7};
-
     return (uint8_t)(davit_bytes_u32le(line + row / 8 * 4) >> 4 * nibble[row % 8] & 15);
 }
 
@@ -162,6 +162,46 @@ static void gemm_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, ui
 
     for (uint64_t i = 0; i < n; i++)
         out[i] = gemm_nibble(t->parts[0].ptr + (col + i) * line, row);
+}
+
+#define GEMM_COLS 256 /* that are taken apart at a time */
+
+/* Rows [first, first + n) of eight that lie in one word, @n_cols <= GEMM_COLS columns whose words are
+ * @line bytes apart, from @p on: words are read once, into bytes side by side, then split in loops that
+ * compilers make vectors of. */
+static void gemm_word_rows(const uint8_t *p, uint64_t line, uint64_t first, uint64_t n,
+                           uint64_t n_cols, uint8_t *out, uint64_t stride)
+{
+    uint8_t byte[4][GEMM_COLS];
+
+    for (uint64_t k = 0; k < n_cols; k++, p += line)
+        for (uint32_t b = 0; b < 4; b++)
+            byte[b][k] = p[b];
+    for (uint64_t i = first; i < first + n; i++, out += stride) {
+        const uint8_t *from = byte[nibble[i] / 2];
+
+        if (nibble[i] % 2)
+            for (uint64_t k = 0; k < n_cols; k++)
+                out[k] = from[k] >> 4;
+        else
+            for (uint64_t k = 0; k < n_cols; k++)
+                out[k] = from[k] & 15;
+    }
+}
+
+static void gemm_rows(const davit_quant_tile *t, uint8_t *out, uint64_t stride)
+{
+    const uint64_t line = t->desc->n_rows / 2;
+
+    for (uint64_t r = 0, n; r < t->n_rows; r += n) {
+        const uint64_t row = t->row + r, first = row % 8;
+
+        n = t->n_rows - r < 8 - first ? t->n_rows - r : 8 - first;
+        for (uint64_t k = 0; k < t->n_cols; k += GEMM_COLS)
+            gemm_word_rows(t->parts[0].ptr + (t->col + k) * line + row / 8 * 4, line, first, n,
+                           t->n_cols - k < GEMM_COLS ? t->n_cols - k : GEMM_COLS,
+                           out + r * stride + k, stride);
+    }
 }
 
 static float gemm_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
@@ -266,7 +306,8 @@ static davit_q_view view_of(const davit_quant_desc *d)
     return (davit_q_view){.codes = gemm_codes,
                           .scale = gemm_scale,
                           .zero = gemm_zero,
-                          .group = d->params[GROUP]};
+                          .group = d->params[GROUP],
+                          .rows = gemm_rows};
 }
 
 /* GEMV pads the groups of a row to whole words: their zeros and scales are 0. */

@@ -191,9 +191,20 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
                   uint8_t *out)
 {
     const uint64_t from = row * t->desc->n_cols + col;
+    const uint8_t *p = t->parts[WEIGHT].ptr + (from + 1) / 2;
+    uint64_t pairs;
 
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = t->parts[WEIGHT].ptr[(from + i) / 2] >> ((from + i) % 2 ? 0 : 4) & 15;
+    if (n && from % 2) {
+        *out++ = p[-1] & 15;
+        n--;
+    }
+    pairs = n / 2;
+    for (uint64_t i = 0; i < pairs; i++) {
+        out[2 * i] = p[i] >> 4;
+        out[2 * i + 1] = p[i] & 15;
+    }
+    if (n % 2)
+        out[n - 1] = p[pairs] >> 4;
 }
 
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)

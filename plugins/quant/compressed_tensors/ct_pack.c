@@ -252,9 +252,14 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
                   uint8_t *out)
 {
     const uint64_t *p = t->desc->params;
+    const uint8_t *words = t->parts[0].ptr + 4 * p[WORDS] * row;
 
+    if (!p[PADDED]) {
+        davit_q_words(words, 4, (uint32_t)p[BITS], col, n, out);
+        return;
+    }
     for (uint64_t i = 0; i < n; i++)
-        out[i] = code_at(p, t->parts[0].ptr + 4 * p[WORDS] * row, col + i);
+        out[i] = code_at(p, words, col + i);
 }
 
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)

@@ -55,14 +55,16 @@ static void nvfp4_codes(const uint8_t *b, uint8_t *out)
 
 static void tq2_0_codes(const uint8_t *b, uint8_t *out)
 {
-    for (uint32_t i = 0; i < 256; i++)
-        out[i] = b[i / 128 * 32 + i % 32] >> 2 * (i / 32 % 4) & 3;
+    for (uint32_t part = 0; part < 8; part++, out += 32)
+        for (uint32_t i = 0; i < 32; i++)
+            out[i] = b[part / 4 * 32 + i] >> 2 * (part % 4) & 3;
 }
 
 static void q2_0_codes(const uint8_t *b, uint8_t *out)
 {
-    for (uint32_t i = 0; i < 64; i++)
-        out[i] = b[2 + i / 4] >> 2 * (i % 4) & 3;
+    for (uint32_t i = 0; i < 16; i++)
+        for (uint32_t j = 0; j < 4; j++)
+            out[4 * i + j] = b[2 + i] >> 2 * j & 3;
 }
 
 /* ---- scales ---- */
@@ -102,12 +104,22 @@ static const Type types[] = {
     {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 2, UINT, DAVIT_SCALE_F16, 1},
 };
 
+#define N_TYPES (sizeof types / sizeof *types)
+
+enum { HAS_FACTOR, TYPE }; /* params; TYPE: place in types, from 0 on */
+
 static const Type *type_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < N_TYPES; i++)
         if (strcmp(types[i].name, name) == 0)
             return &types[i];
     return NULL;
+}
+
+/* Of a module that passed check; asked for every scale. */
+static const Type *type_at(const davit_quant_desc *d)
+{
+    return &types[d->params[TYPE] % N_TYPES];
 }
 
 /* ---- check ---- */
@@ -145,8 +157,8 @@ static void read_factor(davit_q_check *c, const Type *type)
                      "this type has no such tensor");
         return;
     }
-    c->desc->params[0] = davit_q_product(s, 0, s->rank) == c->desc->n_experts;
-    if (!c->desc->params[0] || !davit_q_need(c, "scale", "f32/1")) {
+    c->desc->params[HAS_FACTOR] = davit_q_product(s, 0, s->rank) == c->desc->n_experts;
+    if (!c->desc->params[HAS_FACTOR] || !davit_q_need(c, "scale", "f32/1")) {
         davit_q_one_number(c, s);
         return;
     }
@@ -177,6 +189,7 @@ int32_t gguf_more_check(const davit_quant_module *module, davit_quant_desc *out,
     if (!type)
         return DAVIT_QUANT_OTHER;
     out->layout = type->name;
+    out->params[TYPE] = (uint64_t)(type - types);
     davit_q_activations(&c);
     if (w->rank < 2 || w->rank > 3 || !davit_q_product(w, 0, w->rank) ||
         w->shape[w->rank - 1] % type->elems) {
@@ -221,22 +234,26 @@ static const uint8_t *block_of(const davit_quant_tile *t, const Type *type, uint
 static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
                   uint8_t *out)
 {
-    const Type *type = type_of(t->desc->layout);
+    const Type *type = type_at(t->desc);
     uint8_t block[MOST_ELEMS];
 
     for (uint64_t i = 0; i < n;) {
         const uint64_t from = (col + i) % type->elems;
         const uint64_t m = n - i < type->elems - from ? n - i : type->elems - from;
 
-        type->codes(block_of(t, type, row, col + i), block);
-        memcpy(out + i, block + from, m);
+        if (m == type->elems) {
+            type->codes(block_of(t, type, row, col + i), out + i);
+        } else {
+            type->codes(block_of(t, type, row, col + i), block);
+            memcpy(out + i, block + from, m);
+        }
         i += m;
     }
 }
 
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
-    const Type *type = type_of(t->desc->layout);
+    const Type *type = type_at(t->desc);
     const uint64_t each = type->elems / type->group;
 
     return type->scale(block_of(t, type, row, group * type->group), group % each);
@@ -252,7 +269,7 @@ static float factor(const davit_quant_tile *t, uint32_t *out_divide)
 
 static davit_q_view view_of(const davit_quant_desc *d)
 {
-    const Type *type = type_of(d->layout);
+    const Type *type = type_at(d);
 
     return (davit_q_view){.codes = codes,
                           .scale = scale,

@@ -310,8 +310,16 @@ static uint8_t code_at(const davit_quant_desc *d, const uint8_t *words, uint64_t
 static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
                   uint8_t *out)
 {
+    const uint8_t *words = t->parts[0].ptr + 4 * row;
+    const uint64_t stride = 4 * t->desc->n_rows;
+    const uint32_t bits = (uint32_t)t->desc->params[BITS];
+
+    if (!t->desc->params[PLANAR] || bits == 8) {
+        davit_q_words(words, stride, bits, col, n, out);
+        return;
+    }
     for (uint64_t i = 0; i < n; i++)
-        out[i] = code_at(t->desc, t->parts[0].ptr + 4 * row, 4 * t->desc->n_rows, col + i);
+        out[i] = planar(words, stride, col + i, bits);
 }
 
 static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)

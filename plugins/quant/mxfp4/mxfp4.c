@@ -137,8 +137,13 @@ static const davit_q_view view = {.codes = codes, .scale = scale, .group = GROUP
 
 static int32_t mxfp4_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
+    const davit_quant_desc *d = tile->desc;
+    const uint64_t each = d->n_cols / GROUP; /* scales of a row */
     (void)self;
-    return davit_q_verify(&view, tile, sink);
+
+    return davit_q_verify_bytes(&view, tile,
+                                tile->parts[1].ptr + (tile->expert * d->n_rows + tile->row) * each,
+                                (tile->n_rows ? tile->n_rows : 1) * each, sink);
 }
 
 static void mxfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)

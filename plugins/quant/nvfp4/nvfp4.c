@@ -161,10 +161,14 @@ static davit_q_view view_of(const davit_quant_desc *d)
 
 static int32_t nvfp4_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
-    const davit_q_view view = view_of(tile->desc);
+    const davit_quant_desc *d = tile->desc;
+    const davit_q_view view = view_of(d);
+    const uint64_t each = d->n_cols / GROUP; /* scales of a row */
     (void)self;
 
-    return davit_q_verify(&view, tile, sink);
+    return davit_q_verify_bytes(&view, tile,
+                                tile->parts[1].ptr + (tile->expert * d->n_rows + tile->row) * each,
+                                (tile->n_rows ? tile->n_rows : 1) * each, sink);
 }
 
 static void nvfp4_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)

@@ -126,8 +126,60 @@ uint8_t davit_q_bits(const uint8_t *words, uint64_t stride, uint64_t bit, uint32
     return (uint8_t)(two >> shift & ((1u << n_bits) - 1));
 }
 
+/* Whole bytes in a loop without branches: compilers make vectors of it. */
 void davit_q_u4(const uint8_t *row, uint64_t col, uint64_t n, uint8_t *out)
 {
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(row[(col + i) / 2] >> 4 * ((col + i) % 2) & 15);
+    const uint8_t *p = row + (col + 1) / 2;
+    uint64_t pairs;
+
+    if (n && col % 2) {
+        *out++ = row[col / 2] >> 4;
+        n--;
+    }
+    pairs = n / 2;
+    for (uint64_t i = 0; i < pairs; i++) {
+        out[2 * i] = p[i] & 15;
+        out[2 * i + 1] = p[i] >> 4;
+    }
+    if (n % 2)
+        out[n - 1] = p[pairs] & 15;
+}
+
+/* Words side by side, of codes of 4 or 8 bits. */
+static void split_words(const uint8_t *words, uint32_t n_bits, uint64_t first, uint64_t n,
+                        uint8_t *out)
+{
+    if (n_bits == 4)
+        davit_q_u4(words, first, n, out);
+    else
+        memcpy(out, words + first, n);
+}
+
+#define GATHER 64 /* words */
+
+void davit_q_words(const uint8_t *words, uint64_t stride, uint32_t n_bits, uint64_t first,
+                   uint64_t n, uint8_t *out)
+{
+    const uint64_t each = 32 / n_bits;
+    uint8_t some[4 * GATHER];
+
+    if (n_bits != 4 && n_bits != 8) {
+        for (uint64_t i = 0; i < n; i++)
+            out[i] = davit_q_bits(words, stride, (first + i) * n_bits, n_bits);
+        return;
+    }
+    if (stride == 4) {
+        split_words(words, n_bits, first, n, out);
+        return;
+    }
+    for (uint64_t i = 0, m; i < n; i += m) {
+        const uint64_t at = (first + i) % each, left = n - i;
+        const uint64_t n_words = (at + left + each - 1) / each;
+        const uint8_t *from = words + (first + i) / each * stride;
+
+        m = n_words > GATHER ? GATHER * each - at : left;
+        for (uint64_t w = 0; w < n_words && w < GATHER; w++)
+            memcpy(some + 4 * w, from + w * stride, 4);
+        split_words(some, n_bits, at, m, out + i);
+    }
 }

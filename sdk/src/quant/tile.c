@@ -19,18 +19,30 @@ static float zero_at(const davit_q_view *view, const davit_quant_tile *tile, uin
     return view->zero ? view->zero(tile, row, group) : tile->desc->codes.zero;
 }
 
+/* What all scales of a tile are multiplied with, or divided by. */
+typedef struct common {
+    float factor;
+    uint32_t divide, is_there;
+} common;
+
+static common common_of(const davit_q_view *view, const davit_quant_tile *tile)
+{
+    common c = {1.0f, 0, view->factor != NULL};
+
+    if (view->factor)
+        c.factor = view->factor(tile, &c.divide);
+    return c;
+}
+
 /* Scale of a group as the weights are multiplied with it. */
-static float scale_at(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
-                      uint64_t group)
+static float scale_at(const davit_q_view *view, const davit_quant_tile *tile, const common *c,
+                      uint64_t row, uint64_t group)
 {
     const float scale = view->scale(tile, row, group);
-    uint32_t divide = 0;
-    float factor;
 
-    if (!view->factor)
+    if (!c->is_there)
         return scale;
-    factor = view->factor(tile, &divide);
-    return divide ? scale / factor : scale * factor;
+    return c->divide ? scale / c->factor : scale * c->factor;
 }
 
 static float value_of(const davit_quant_codes *codes, uint8_t code, float scale, float zero)
@@ -43,6 +55,7 @@ static float value_of(const davit_quant_codes *codes, uint8_t code, float scale,
 static void decode_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
                        float *out)
 {
+    const common all = common_of(view, tile);
     uint8_t codes[CHUNK];
     uint64_t group = UINT64_MAX;
     float scale = 0, zero = 0;
@@ -56,7 +69,7 @@ static void decode_row(const davit_q_view *view, const davit_quant_tile *tile, u
 
             if (g != group) {
                 group = g;
-                scale = scale_at(view, tile, row, g);
+                scale = scale_at(view, tile, &all, row, g);
                 zero = zero_at(view, tile, row, g);
             }
             out[at + i] = value_of(&tile->desc->codes, codes[i], scale, zero);
@@ -163,11 +176,14 @@ static void decode_codes(const davit_q_view *view, const davit_quant_tile *tile,
         sort_columns_filled(view, tile, out);
     else if (map)
         sort_columns(view, tile, n_groups, out);
+    if (!map && view->rows)
+        view->rows(tile, out->codes, out->stride);
     for (uint64_t r = 0; r < tile->n_rows; r++) {
         const uint64_t row = tile->row + r;
 
-        codes_of_row(view, tile, row, map ? out->cols : NULL, n_cols,
-                     out->codes + r * out->stride);
+        if (map || !view->rows)
+            codes_of_row(view, tile, row, map ? out->cols : NULL, n_cols,
+                         out->codes + r * out->stride);
         for (uint64_t g = 0; g < n_groups; g++) {
             const uint64_t stored =
                 filled ? group_of_unit(view, tile, out->cols, g * unit) : first + g;
@@ -244,42 +260,65 @@ static const char *scale_fault(float scale)
     return isnan(scale) ? "NaN" : isinf(scale) ? "infinity" : scale < 0 ? "below 0" : NULL;
 }
 
-static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
-                          int *told, const davit_sink *sink)
+/* Scale and zero of a group of a row, as they are checked and as codes are checked with them. */
+typedef struct group_values {
+    float scale, zero;
+} group_values;
+
+static int32_t verify_group(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                            uint64_t col, const group_values *v, int *told, const davit_sink *sink)
 {
     const int full = tile->desc->codes.scale_type == DAVIT_SCALE_F32 && !view->factor;
+
+    if (scale_fault(v->scale))
+        return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col, "a finite scale, 0 or more",
+                   scale_fault(v->scale), "a scale of the quantised weight cannot be this", sink);
+    if (full && !*told && fpclassify(v->scale) == FP_SUBNORMAL) {
+        *told = 1;
+        warn(tile, DAVIT_R_QUANT_SCALE_VALUE, row, "a scale of 2^-126 or more, or 0",
+             "a subnormal number", "a float32 scale has lost digits", sink);
+    }
+    return DAVIT_OK;
+}
+
+/* Could a code of this group be no number, or one that its scale erases? Tables of four bits and
+ * whole numbers with a finite zero have none. */
+static int codes_matter(const davit_quant_codes *codes, const group_values *v)
+{
+    return v->scale == 0 || !isfinite(v->zero) || codes->kind == DAVIT_CODE_E4M3 ||
+           codes->kind == DAVIT_CODE_E5M2;
+}
+
+/* Is one of the @n codes an E4M3 that is no number? A loop that compilers make vectors of. */
+static int any_e4m3_nan(const uint8_t *codes, uint64_t n)
+{
+    uint8_t any = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        any |= (uint8_t)((codes[i] & 0x7f) == 0x7f);
+    return any;
+}
+
+/* Columns [col, end) of one group. */
+static int32_t verify_codes(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                            uint64_t col, uint64_t end, const group_values *v,
+                            const davit_sink *sink)
+{
     uint8_t codes[CHUNK];
-    uint64_t group = UINT64_MAX;
-    float scale = 0, zero = 0;
 
-    for (uint64_t at = 0; at < tile->n_cols; at += CHUNK) {
-        const uint64_t n = tile->n_cols - at < CHUNK ? tile->n_cols - at : CHUNK;
-
-        view->codes(tile, row, tile->col + at, n, codes);
+    for (uint64_t n; col < end; col += n) {
+        n = end - col < CHUNK ? end - col : CHUNK;
+        view->codes(tile, row, col, n, codes);
+        if (v->scale != 0 && tile->desc->codes.kind == DAVIT_CODE_E4M3 && !any_e4m3_nan(codes, n))
+            continue;
         for (uint64_t i = 0; i < n; i++) {
-            const uint64_t col = tile->col + at + i, g = group_at(view, tile, col);
-            float value;
+            const float value = value_of(&tile->desc->codes, codes[i], 1.0f, v->zero);
 
-            if (g != group) {
-                group = g;
-                scale = scale_at(view, tile, row, g);
-                zero = zero_at(view, tile, row, g);
-                if (scale_fault(scale))
-                    return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col,
-                               "a finite scale, 0 or more", scale_fault(scale),
-                               "a scale of the quantised weight cannot be this", sink);
-                if (full && !*told && fpclassify(scale) == FP_SUBNORMAL) {
-                    *told = 1;
-                    warn(tile, DAVIT_R_QUANT_SCALE_VALUE, row, "a scale of 2^-126 or more, or 0",
-                         "a subnormal number", "a float32 scale has lost digits", sink);
-                }
-            }
-            value = value_of(&tile->desc->codes, codes[i], 1.0f, zero);
             if (!isfinite(value))
-                return bad(tile, DAVIT_R_QUANT_WEIGHT_NAN, row, col, "a finite number",
+                return bad(tile, DAVIT_R_QUANT_WEIGHT_NAN, row, col + i, "a finite number",
                            "NaN or infinity", "a quantised weight is no number", sink);
-            if (scale == 0 && value != 0)
-                return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col,
+            if (v->scale == 0 && value != 0)
+                return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, col + i,
                            "a scale above 0 where a code is not 0", "0",
                            "a scale of 0 would erase weights", sink);
         }
@@ -287,20 +326,52 @@ static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile
     return DAVIT_OK;
 }
 
+static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                          int *told, const davit_sink *sink)
+{
+    const uint64_t last = tile->col + tile->n_cols;
+    const common all = common_of(view, tile);
+    uint64_t group = UINT64_MAX;
+    group_values v = {0, 0};
+
+    for (uint64_t col = tile->col, end; col < last; col = end) {
+        const uint64_t g = group_at(view, tile, col);
+        int32_t status = DAVIT_OK;
+
+        end = view->group_of ? col + 1 : (g + 1) * view->group;
+        if (end > last)
+            end = last;
+        if (g != group) {
+            group = g;
+            v.scale = scale_at(view, tile, &all, row, g);
+            v.zero = zero_at(view, tile, row, g);
+            status = verify_group(view, tile, row, col, &v, told, sink);
+        }
+        if (!status && codes_matter(&tile->desc->codes, &v))
+            status = verify_codes(view, tile, row, col, end, &v, sink);
+        if (status)
+            return status;
+    }
+    return DAVIT_OK;
+}
+
 int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
                               const davit_sink *sink)
 {
+    const common all = common_of(view, tile);
+
     for (uint64_t r = 0; r < (tile->n_rows ? tile->n_rows : 1); r++) {
         uint64_t group = UINT64_MAX;
 
-        for (uint64_t c = 0; c < tile->n_cols; c++) {
+        for (uint64_t c = 0, end; c < tile->n_cols; c = end) {
             const uint64_t g = group_at(view, tile, tile->col + c);
             float scale;
 
+            end = view->group_of ? c + 1 : (g + 1) * view->group - tile->col;
             if (g == group)
                 continue;
             group = g;
-            scale = scale_at(view, tile, tile->row + r, g);
+            scale = scale_at(view, tile, &all, tile->row + r, g);
             if (!isfinite(scale))
                 return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, tile->row + r, tile->col + c,
                            "a finite scale", isnan(scale) ? "NaN" : "infinity",
@@ -308,6 +379,26 @@ int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *
         }
     }
     return DAVIT_OK;
+}
+
+int32_t davit_q_verify_bytes(const davit_q_view *view, const davit_quant_tile *tile,
+                             const uint8_t *scales, uint64_t n, const davit_sink *sink)
+{
+    const int e4m3 = tile->desc->codes.scale_type == DAVIT_SCALE_E4M3;
+    const common all = common_of(view, tile);
+    /* E4M3: least and largest numbers above 0, which stay so; E8M0: 2^-127 to 2^127 */
+    const float least = all.divide ? 0x1p-9f / all.factor : 0x1p-9f * all.factor;
+    const float most = all.divide ? 448.0f / all.factor : 448.0f * all.factor;
+    const uint8_t first = e4m3 ? 1 : 0, last = e4m3 ? 0x7e : 0xfe;
+    const group_values v = {1.0f, tile->desc->codes.zero};
+    uint8_t any = 0;
+
+    for (uint64_t i = 0; i < n; i++) /* compilers make vectors of it */
+        any |= (uint8_t)((uint8_t)(scales[i] - first) > (uint8_t)(last - first));
+    if (!any && tile->n_cols == tile->desc->n_cols && !codes_matter(&tile->desc->codes, &v) &&
+        (!e4m3 || (least > 0 && most > 0 && isfinite(most))))
+        return DAVIT_OK;
+    return davit_q_verify(view, tile, sink);
 }
 
 int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,

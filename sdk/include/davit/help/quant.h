@@ -30,6 +30,9 @@ int32_t davit_q_scale_type(const char *dtype);
 uint8_t davit_q_bits(const uint8_t *words, uint64_t stride, uint64_t bit, uint32_t n_bits);
 /* Codes [col, col + n) of a row of four bits each, low half first, a byte each. */
 void davit_q_u4(const uint8_t *row, uint64_t col, uint64_t n, uint8_t *out);
+/* Codes [first, first + n) of a stream of @n_bits <= 8 each in such words, a byte each. */
+void davit_q_words(const uint8_t *words, uint64_t stride, uint32_t n_bits, uint64_t first,
+                   uint64_t n, uint8_t *out);
 
 /* ---- checking a module ---- */
 
@@ -143,6 +146,9 @@ typedef struct davit_q_view {
     uint64_t group; /* columns per scale, > 0 */
     /* NULL = none; else each value is multiplied with its column's factor at the end: F32 only */
     float (*column)(const davit_quant_tile *tile, uint64_t col);
+    /* NULL = codes, a row after the other; else all codes of the tile at once, out[n_rows][stride]:
+     * for layouts that have several rows in a word */
+    void (*rows)(const davit_quant_tile *tile, uint8_t *out, uint64_t stride);
 } davit_q_view;
 
 /* Both forms of a tile; desc.codes says what codes are. */
@@ -153,6 +159,10 @@ void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
  * as a warning, once a tile. */
 int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
                        const davit_sink *sink);
+/* The same for scales of a byte each, E4M3 as SCALE_E4M3 or E8M0, of which @n belong to the tile's rows
+ * and lie side by side at @scales: where none could be a fault, nothing else is looked at. */
+int32_t davit_q_verify_bytes(const davit_q_view *view, const davit_quant_tile *tile,
+                             const uint8_t *scales, uint64_t n, const davit_sink *sink);
 /* The warning of a verify: bits that no code uses are set in row @row of the tile's module. */
 void davit_q_warn_padding(const davit_quant_tile *tile, uint64_t row, const char *where,
                           const davit_sink *sink);
