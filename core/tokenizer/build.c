@@ -243,7 +243,8 @@ static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
         return davit_trie_add(t->raw, text, len, added)
                    ? DAVIT_OK
                    : refuse_memory(parts->subject, report);
-    text = davit_normalize(t->normalizer, scratch, text, len, &len, &cut);
+    if (!parts->added_as_spelled)
+        text = davit_normalize(t->normalizer, scratch, text, len, &len, &cut);
     if (!text || len == 0)
         return davit_tok_invalid(parts, report, "added_tokens", "text that stays",
                                  added->text,

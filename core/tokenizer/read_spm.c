@@ -176,11 +176,6 @@ static int32_t check_model(const Model *m)
         return unsupported(m, "normalizer_spec.escape_whitespaces", "true", "false");
     if (m->model_type == 1)
         return DAVIT_OK;
-    if (m->charsmap.len > 0)
-        return unsupported(m, "normalizer_spec.precompiled_charsmap", "none", "some");
-    if (m->strip_spaces)
-        return unsupported(m, "normalizer_spec.remove_extra_whitespaces", "false",
-                           "true");
     for (guint i = 0; i < m->types->len; i++) {
         if (g_array_index(m->types, uint8_t, i) == TYPE_UNUSED)
             return unsupported(m, "pieces", "no piece of type UNUSED", "one");
@@ -317,6 +312,16 @@ static int32_t make_rules(Model *m)
     return DAVIT_OK;
 }
 
+/* BPE: where text is only marked, steps whose spans are exact do. User-defined pieces are cut
+ * out of the normalised text as they are spelled. */
+static int32_t make_bpe_rules(Model *m)
+{
+    if (m->charsmap.len == 0 && !m->strip_spaces)
+        return DAVIT_OK;
+    m->parts->added_as_spelled = true;
+    return make_rules(m);
+}
+
 /* The least float above zero that is normal: what the maximum of scores starts from. */
 #define LEAST_FLOAT 1.17549435e-38f
 
@@ -408,7 +413,7 @@ static int32_t fill_parts(Model *m)
     parts->byte_fallback = m->byte_fallback;
     parts->fuse_unk = true;
     parts->unk_id = parts->specials[DAVIT_SPECIAL_UNK];
-    parts->front_space = m->dummy_prefix && parts->model == DAVIT_MODEL_BPE;
+    parts->front_space = m->dummy_prefix && !parts->own_normalizer;
     parts->normalizer = json_pack("{s:s,s:{s:s},s:s}", "type", "Replace", "pattern",
                                   "String", " ", "content", MARK);
     parts->decoder = json_pack(
@@ -451,6 +456,8 @@ DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
         status = check_model(&m);
     if (status == DAVIT_OK)
         status = m.model_type == 1 ? make_unigram(&m) : make_merges(&m);
+    if (status == DAVIT_OK && m.model_type == 2)
+        status = make_bpe_rules(&m);
     if (status == DAVIT_OK)
         status = fill_parts(&m);
     if (status == DAVIT_OK)

@@ -274,6 +274,10 @@ int main(int argc, char **argv)
     }
     g_test_add_data_func("/sources/spm_bytes", "spm_bytes.model", ids_are_the_library_s);
     g_test_add_data_func("/sources/spm_plain", "spm_plain.model", ids_are_the_library_s);
+    g_test_add_data_func("/sources/spm_charsmap", "spm_charsmap.model",
+                         ids_are_the_library_s);
+    g_test_add_data_func("/sources/spm_charsmap_bare", "spm_charsmap_bare.model",
+                         ids_are_the_library_s);
     g_test_add_data_func("/sources/unigram_nmt", "unigram_nmt.model",
                          ids_are_the_library_s);
     g_test_add_data_func("/sources/unigram_bytes", "unigram_bytes.model",

@@ -97,6 +97,7 @@ typedef struct DavitTokParts {
     char *inside;      /* owned; WordPiece: prefix of tokens inside a word */
     uint64_t max_chars; /* WordPiece: of one word */
     DavitNormalizer *own_normalizer; /* owned; NULL = as `normalizer` says */
+    bool added_as_spelled; /* added tokens of the normalised text are not normalised themselves */
     bool byte_fallback, fuse_unk, ignore_merges;
     bool front_space;  /* a space goes in front of every text that is not empty */
     bool ids_declared; /* added tokens have the ids that they declare, whatever their text */

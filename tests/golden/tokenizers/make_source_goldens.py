@@ -7,7 +7,8 @@ Writes, beside itself, sources/<name>.{model,json} and sources/<name>.golden.jso
 their ids. A SentencePiece model is trained here on the lines of make_tokenizer_goldens.py;
 tekken.json holds the rank list that training finds in them.
 
-  python3 make_source_goldens.py [--unigram]    all, or the Unigram ones
+  python3 make_source_goldens.py [--unigram|--charsmap]    all, or the Unigram ones, or those of
+      BPE with a charsmap
 
 Needs the PyPI packages sentencepiece, mistral-common and tokenizers; versions are in the
 output.
@@ -18,6 +19,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 
 import sentencepiece
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
@@ -50,17 +52,40 @@ def write(name, package, encode, specials, decode=None, **how):
         f.write("\n")
 
 
-def spm(name, specials, **options):
+def spm_model(name, **options):
     model = io.BytesIO()
     lines = [line for line in texts.CORPUS.split("\n") if line]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, model_type="bpe",
-        normalization_rule_name="identity", remove_extra_whitespaces=False,
-        minloglevel=2, num_threads=1, **options)
+        sentence_iterator=iter(lines), model_writer=model, model_type="bpe", minloglevel=2,
+        num_threads=1, **options)
     with open(os.path.join(OUT, name + ".model"), "wb") as f:
         f.write(model.getvalue())
-    sp = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def spm(name, specials, **options):
+    sp = spm_model(name, normalization_rule_name="identity", remove_extra_whitespaces=False,
+                   **options)
     write(name, "sentencepiece", lambda t: [sp.bos_id()] + sp.encode(t), specials)
+
+
+# Some of what nmt_nfkc does, whose charsmap is 240 kB: forms, blanks, what disappears, and a
+# text that begins a longer one.
+RULES = {"\u2167": "VIII", "\ufb01": "fi", "\u00bd": "1/2", "\t": " ", "\n": " ", "\r": " ",
+         "\u3000": " ", "\u00a0": " ", "\u200b": "", "e\u0301": "\u00e9", "\u0301": "",
+         "\uff01": "!", "\u30ab": "ka", "\u30ab\u3099": "ga", "\u2028": " ", "\u00e9": "e",
+         "\U0001f600": ":)", "\u2581": "_"}
+
+
+def spm_charsmap(name, specials, **options):
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as f:
+        for text, to in RULES.items():
+            f.write("%s\t%s\n" % tuple(" ".join("%X" % ord(c) for c in s) for s in (text, to)))
+        f.flush()
+        sp = spm_model(name, normalization_rule_tsv=f.name, **options)
+    extra = list(RULES) * 2 + ["  ", "day", " \u3000 ", "a\u00a0 b"]
+    write(name, "sentencepiece", lambda t: [sp.bos_id()] + sp.encode(t), specials + extra,
+          lambda ids: None if sp.unk_id() in ids else sp.decode(ids))
 
 
 def unigram(name, specials, **options):
@@ -111,7 +136,9 @@ def tekken():
 
 os.makedirs(OUT, exist_ok=True)
 if sys.argv[1:] == ["--unigram"]:
-    spm = tekken = lambda *a, **k: None
+    spm = tekken = spm_charsmap = lambda *a, **k: None
+if sys.argv[1:] == ["--charsmap"]:
+    spm = tekken = unigram = lambda *a, **k: None
 unigram("unigram_nmt", ["<s>", "[INST]", "x  y"], vocab_size=400,
         normalization_rule_name="nmt_nfkc", control_symbols=["[INST]"],
         user_defined_symbols=["day", "x  y", "Ⅷ"])
@@ -120,4 +147,8 @@ unigram("unigram_bytes", ["<s>"], vocab_size=560, character_coverage=0.98, byte_
 spm("spm_bytes", ["<s>", "[INST]", "\n\n"], vocab_size=760, byte_fallback=True,
     control_symbols=["[INST]"], user_defined_symbols=["\n\n", "day"])
 spm("spm_plain", ["<s>"], vocab_size=420, add_dummy_prefix=False)
+spm_charsmap("spm_charsmap", ["<s>", "[INST]"], vocab_size=760, byte_fallback=True,
+             control_symbols=["[INST]"], user_defined_symbols=["day", "x  y", "\u2167", "ka"])
+spm_charsmap("spm_charsmap_bare", ["<s>"], vocab_size=420, add_dummy_prefix=False,
+             remove_extra_whitespaces=False, user_defined_symbols=["day", "\u00bd"])
 tekken()
