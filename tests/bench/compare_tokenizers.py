@@ -147,4 +147,5 @@ def main():
             for k, v in took.items())))
 
 
-main()
+if __name__ == "__main__":
+    main()
