@@ -281,19 +281,20 @@ static void *work(void *data)
 {
     Batch *b = data;
     DavitEncoder *encoder = take_encoder(b->text);
+    DavitReport *report = davit_report_new(); /* of the next text that fails */
     for (;;) {
         const size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
         if (i >= b->count)
             break;
-        DavitReport *report = davit_report_new();
         b->made[i].struct_size = sizeof *b->made;
         b->status[i] = encode_one(b->text, &encoder, 1, b->bytes[i], b->n[i], &b->params,
                                   &b->made[i], report);
-        if (b->status[i])
-            b->reports[i] = report;
-        else
-            davit_report_free(report);
+        if (!b->status[i])
+            continue;
+        b->reports[i] = report;
+        report = davit_report_new();
     }
+    davit_report_free(report);
     give_encoder(b->text, encoder);
     return NULL;
 }

@@ -30,6 +30,8 @@
 #define HEAD   4u /* the first bytes of a character, and no more */
 #define TAIL   8u /* continuation bytes only */
 
+#define N_LETTERS 0x800 /* code points of at most two bytes of UTF-8 */
+
 /* Of the merges over an edge, by id of the half that is a HEAD or a TAIL: the highest
  * priority, UINT32_MAX - rank; 0 = none. All are zero at first, so that pages of ids that
  * are holes are never made. */
@@ -38,6 +40,7 @@ typedef struct Edges {
     uint8_t *kinds;  /* by id */
     uint32_t *any;   /* of all */
     uint32_t *usual; /* of those that the conditions leave */
+    int16_t letters[N_LETTERS];
 } Edges;
 
 static uint32_t priority(uint32_t rank)
@@ -57,29 +60,59 @@ static bool is_inner(uint8_t byte)
     return (byte & 0xc0) == 0x80;
 }
 
-static uint32_t kind_of(const char *text, size_t len)
+/* ---- letters ---- */
+
+/* Byte of each letter, -1 = no letter. Tokens are read by it, half a million letters at load. */
+static void fill_letters(int16_t letters[N_LETTERS])
+{
+    for (uint32_t cp = 0; cp < N_LETTERS; cp++)
+        letters[cp] = (int16_t)davit_letter_byte(cp);
+}
+
+/* Byte of the letter at @at of a text that is valid UTF-8; *out_size its own bytes. */
+static inline int32_t letter_at(const int16_t *letters, const char *text, size_t at,
+                                uint32_t *out_size)
+{
+    const uint8_t *p = (const uint8_t *)text + at;
+
+    *out_size = *p < 0x80 ? 1 : 2;
+    if (*p < 0x80)
+        return letters[*p];
+    return *p < 0xe0 ? letters[(p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)] : -1;
+}
+
+/* The same of the letter before @at > 0. */
+static inline int32_t letter_before(const int16_t *letters, const char *text, size_t at,
+                                    uint32_t *out_size)
+{
+    const uint8_t *p = (const uint8_t *)text + at;
+
+    *out_size = p[-1] < 0x80 ? 1 : 2;
+    if (p[-1] < 0x80)
+        return letters[p[-1]];
+    return at > 1 && p[-2] >= 0xc0 ? letters[(p[-2] & 0x1fu) << 6 | (p[-1] & 0x3fu)] : -1;
+}
+
+/* @len > 0. */
+static uint32_t kind_of(const int16_t *letters, const char *text, size_t len)
 {
     uint8_t tail[4];
     uint32_t n = 0, n_bytes = 0, size;
-    int32_t first;
+    const int32_t first = letter_at(letters, text, 0, &size);
 
-    for (size_t off = len; off > 0 && n < 4; n++) {
-        off = (size_t)davit_ucd_back(text, off);
-        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+    if (first < 0)
+        return 0;
+    for (size_t off = len; off > 0 && n < 4;) {
+        const int32_t byte = letter_before(letters, text, off, &size);
 
         if (byte < 0)
             return 0;
-        tail[n] = (uint8_t)byte;
-        if (!is_inner((uint8_t)byte)) {
-            n++;
-            n_bytes = off == 0 ? n : 0; /* of a token that is one character or less */
+        off -= size;
+        tail[n++] = (uint8_t)byte;
+        n_bytes = off == 0 ? n : 0; /* of a token that is one character or less */
+        if (!is_inner((uint8_t)byte))
             break;
-        }
-        n_bytes = off == 0 ? n + 1 : 0;
     }
-    first = davit_letter_byte(davit_ucd_decode(text, len, 0, &size));
-    if (n == 0 || first < 0)
-        return 0;
     if (is_inner(tail[n - 1]))
         return n_bytes > 0 && n < 4 ? TAIL | ENDS : 0;
     if (bytes_needed(tail[n - 1]) > n)
@@ -141,8 +174,10 @@ static bool fill_char(const Edges *e, const char *text, size_t len)
     int32_t id;
 
     for (size_t off = 0; off < len; off += size) {
-        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+        const int32_t byte = letter_at(e->letters, text, off, &size);
 
+        if (byte < 0xc2 && n == 0)
+            return true; /* one byte */
         if (byte < 0 || n == MAX_BYTES)
             return true;
         bytes[n++] = (uint8_t)byte;
@@ -173,9 +208,9 @@ static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
     size_t len = 0;
     uint32_t size;
     const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
-    const size_t off = last ? (size_t)davit_ucd_back(text, len) : 0;
 
-    return (uint8_t)davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+    return (uint8_t)(last ? letter_before(e->letters, text, len, &size)
+                          : letter_at(e->letters, text, 0, &size));
 }
 
 static void note_edges(const Edges *e)
@@ -209,36 +244,47 @@ static uint32_t join_bit(uint32_t left, uint32_t right)
     return (left << 16 | right) * 0x9e3779b1u >> (32 - DAVIT_JOIN_BITS);
 }
 
-/* Note neighbours of a token spelled in letters. */
-static void note_joins(const DavitBpe *bpe, const char *text, size_t len, GString *bytes)
+/* The character of three bytes at @at < @n, 0 = another or none. */
+static uint32_t wide_at(const uint8_t *bytes, size_t n, size_t at)
+{
+    if (n - at < 3 || bytes[at] < 0xe0 || bytes[at] >= 0xf0 || !is_inner(bytes[at + 1]) ||
+        !is_inner(bytes[at + 2]))
+        return 0;
+    return (bytes[at] & 0xfu) << 12 | (bytes[at + 1] & 0x3fu) << 6 | (bytes[at + 2] & 0x3fu);
+}
+
+/* Note neighbours of a token spelled in letters. @bytes: room for as many as @len. */
+static void note_joins(const Edges *e, const char *text, size_t len, uint8_t *bytes)
 {
     uint32_t size, last = 0;
+    size_t n = 0;
 
-    g_string_truncate(bytes, 0);
     for (size_t off = 0; off < len; off += size) {
-        const int32_t byte = davit_letter_byte(davit_ucd_decode(text, len, off, &size));
+        const int32_t byte = letter_at(e->letters, text, off, &size);
 
         if (byte < 0)
             return;
-        g_string_append_c(bytes, (char)byte);
+        bytes[n++] = (uint8_t)byte;
     }
-    for (size_t off = 0; off < bytes->len; off += size) {
-        const uint32_t cp = davit_ucd_decode(bytes->str, bytes->len, off, &size);
+    for (size_t off = 0; off < n;) {
+        const uint32_t cp = wide_at(bytes, n, off);
 
-        if (size == 3 && cp >= FIRST_CP && last > 0) {
+        if (cp >= FIRST_CP && last > 0) {
             const uint32_t bit = join_bit(last, cp);
 
-            bpe->joins[bit / 64] |= 1ull << bit % 64;
+            e->bpe->joins[bit / 64] |= 1ull << bit % 64;
         }
-        last = size == 3 && cp >= FIRST_CP ? cp : 0;
+        last = cp >= FIRST_CP ? cp : 0;
+        off += cp > 0 ? 3 : 1;
     }
 }
 
 /* Of all tokens, not only those that merges make: then a piece with a cut in it is no
  * token. */
-static bool fill_joins(DavitBpe *bpe)
+static bool fill_joins(const Edges *e)
 {
-    g_autoptr(GString) bytes = g_string_new(NULL);
+    DavitBpe *bpe = e->bpe;
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
 
     bpe->joins = g_try_new0(uint64_t, 1u << DAVIT_JOIN_BITS >> 6);
     if (!bpe->joins)
@@ -249,8 +295,11 @@ static bool fill_joins(DavitBpe *bpe)
 
         /* the letters of their first bytes begin with C3, and there are two such at least
          */
-        if (text && len >= 12 && memchr(text, '\xc3', len))
-            note_joins(bpe, text, len, bytes);
+        if (!text || len < 12 || !memchr(text, '\xc3', len))
+            continue;
+        if (len > bytes->len)
+            g_byte_array_set_size(bytes, (guint)len);
+        note_joins(e, text, len, bytes->data);
     }
     return true;
 }
@@ -282,16 +331,17 @@ static bool fill_chars(DavitBpe *bpe)
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
     g_autofree uint8_t *kinds = g_try_malloc0(n_ids + 1);
     g_autofree uint32_t *highest = g_try_new0(uint32_t, 2 * (n_ids + 1));
-    const Edges edges = {bpe, kinds, highest, highest ? highest + n_ids + 1 : NULL};
+    Edges edges = {bpe, kinds, highest, highest ? highest + n_ids + 1 : NULL, {0}};
 
     if (!kinds || !highest)
         return false;
+    fill_letters(edges.letters);
     for (size_t id = 0; id < n_ids; id++) {
         size_t len;
         const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
 
         if (text && len > 0)
-            kinds[id] = (uint8_t)kind_of(text, len);
+            kinds[id] = (uint8_t)kind_of(edges.letters, text, len);
     }
     note_edges(&edges);
     for (size_t id = 0; id < n_ids; id++) {
@@ -303,7 +353,7 @@ static bool fill_chars(DavitBpe *bpe)
             !fill_char(&edges, text, len))
             return false;
     }
-    return !bpe->bmp || fill_joins(bpe);
+    return !bpe->bmp || fill_joins(&edges);
 }
 
 static pthread_mutex_t chars_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -84,7 +84,7 @@ static inline int32_t davit_bpe_char(const DavitBpe *bpe, const char *text, size
     *out_len = 1;
     if (*p < 0xc2 || *p >= 0xf0 || !bpe->bmp)
         return -1;
-    cp = davit_ucd_decode(text, n, off, &len);
+    cp = davit_ucd_next(text, n, off, &len);
     id = len > 1 ? bpe->bmp[cp] : -1;
     if (id < 0 || ((id & DAVIT_CHAR_LEFT) && off > 0 && !davit_bpe_usual_before(p[-1])) ||
         ((id & DAVIT_CHAR_RIGHT) && off + len < n && !davit_bpe_usual_behind(p[len])))

@@ -376,6 +376,26 @@ static void broken_utf8_is_one_byte_each(void)
     g_assert_cmpuint(davit_ucd_check("12345678\xf4\x90\x80\x80", 12), ==, 8);
 }
 
+/* The short way of three bytes says what decoding says: all leads, whole, broken and cut. */
+static void short_way_decodes_the_same(void)
+{
+    for (uint32_t lead = 0xc0; lead < 0x100; lead++) {
+        for (uint32_t second = 0x7e; second <= 0xc1; second++) {
+            for (uint32_t third = 0x7f; third <= 0xc0; third++) {
+                const char text[] = {(char)lead, (char)second, (char)third, (char)0x80, '\0'};
+
+                for (uint64_t n = 1; n <= 4; n++) {
+                    uint32_t len, len2;
+
+                    g_assert_cmpuint(davit_ucd_next(text, n, 0, &len), ==,
+                                     davit_ucd_decode(text, n, 0, &len2));
+                    g_assert_cmpuint(len, ==, len2);
+                }
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -384,6 +404,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, &samples[i], pieces_are_the_reference);
     }
+    g_test_add_func("/scan/short_way_decodes_the_same", short_way_decodes_the_same);
     g_test_add_func("/scan/resumes_at_every_end", resumes_at_every_end);
     g_test_add_func("/scan/resumes_inside_valid_text", resumes_inside_valid_text);
     g_test_add_func("/scan/cut_equals_continued_scan", cut_equals_continued_scan);

@@ -81,7 +81,7 @@ static uint32_t bits_at(uint32_t latin, const char *text, uint64_t n, uint64_t o
     *out_len = 0;
     if (off >= n)
         return NEWLINE; /* the end of the text ends a part, too */
-    cp = davit_ucd_decode(text, n, off, out_len);
+    cp = davit_ucd_next(text, n, off, out_len);
     bits = davit_ucd_bits(cp);
     if (cp == '\r' || cp == '\n')
         return bits | NEWLINE;

@@ -66,7 +66,7 @@ static uint32_t part_bits(const char *text, uint64_t n, uint64_t off, uint32_t k
             bits |= NUMBER;
         *out_len = 1;
     } else {
-        cp = davit_ucd_decode(text, n, off, out_len);
+        cp = davit_ucd_next(text, n, off, out_len);
         bits = davit_ucd_bits(cp);
         bits |= kind_of(cp, bits, kind);
     }

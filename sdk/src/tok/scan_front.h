@@ -37,7 +37,7 @@ static inline uint32_t script_at(const char *text, uint64_t n, uint64_t off)
 {
     uint32_t len;
 
-    return script_of(davit_ucd_decode(text, n, off, &len));
+    return script_of(davit_ucd_next(text, n, off, &len));
 }
 
 /* Bytes of the digits, \p{Nd}, that start at @off; *out_count how many, at most @max. */
@@ -63,7 +63,7 @@ static inline int is_word(const char *text, uint64_t n, uint64_t off)
 
     if (off >= n)
         return 0;
-    cp = davit_ucd_decode(text, n, off, &len);
+    cp = davit_ucd_next(text, n, off, &len);
     if (cp == 0xb2 || cp == 0xb3 || cp == 0xb9 || (cp >= 0xbc && cp <= 0xbe))
         return 1;
     return cp != 0x200c && cp != 0x200d && (davit_ucd_bits(cp) & DAVIT_UCD_WORD);

@@ -62,7 +62,7 @@ uint64_t davit_ucd_check(const char *text, uint64_t n)
         uint64_t eight;
         uint32_t len;
 
-        if (n - off >= sizeof eight) {
+        if ((unsigned char)text[off] < 128 && n - off >= sizeof eight) {
             memcpy(&eight, text + off, sizeof eight);
             if ((eight & 0x8080808080808080ull) == 0) {
                 off += sizeof eight;
@@ -70,7 +70,7 @@ uint64_t davit_ucd_check(const char *text, uint64_t n)
             }
         }
         /* U+FFFD itself is three bytes long, so length 1 tells a broken byte. */
-        if (davit_ucd_decode(text, n, off, &len) >= 0x80 && len == 1)
+        if (davit_ucd_next(text, n, off, &len) >= 0x80 && len == 1)
             return off;
         off += len;
     }
