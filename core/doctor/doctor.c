@@ -272,6 +272,7 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     if (options->base)
         compare_base(doctor, report);
     davit_check_deep(doctor);
+    davit_check_zeros(doctor);
     davit_check_load(doctor);
     doctor->options = NULL;
     return doctor;

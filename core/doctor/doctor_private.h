@@ -3,7 +3,7 @@
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
  * what they look at: files.c links.c cache.c copies.c revisions.c names.c wrappers.c
  * experts.c shapes.c head.c quant.c settings.c rotary.c strict.c gguf_types.c vocabulary.c
- * words.c adapter.c rank_files.c machine.c devices.c base.c deep.c load.c. */
+ * words.c adapter.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
 
@@ -132,6 +132,7 @@ void davit_check_machine(DavitDoctor *doctor);  /* D24 to D33 */
 void davit_check_devices(DavitDoctor *doctor);  /* D34 */
 void davit_check_rank_files(DavitDoctor *doctor); /* D44 */
 void davit_check_deep(DavitDoctor *doctor);     /* D13 D16 D31 D37 */
+void davit_check_zeros(DavitDoctor *doctor);    /* D02: a reserved end; after D16 */
 void davit_check_load(DavitDoctor *doctor);     /* D47 */
 /* D20 and whatever differs from options->base. */
 void davit_check_base(DavitDoctor *doctor, const DavitPatient *base);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Quantised tensors against the config's block: a block without such tensors, such
- * tensors without a block, scales of odd types, modules left out that are not. */
+ * tensors without a block, a block of another layout, scales of odd types and sizes, modules
+ * left out that are not. */
 #include <string.h>
 
 #include "doctor/doctor_private.h"
@@ -77,7 +78,7 @@ static void check_block(DavitDoctor *d)
                       block ? (method ? method : "a block without quant_method") : "none",
                       first ? scheme->scheme : "plain or GGUF blocks");
     if (first && !block && !davit_settings_is_gguf(d->patient.settings) &&
-        strcmp(scheme->tail, "_blocks") != 0 && !has_own_file(&d->patient))
+        !has_own_file(&d->patient))
         davit_doctor_say(
             d, "D17",
             &(DavitFinding){
@@ -100,7 +101,100 @@ static void check_block(DavitDoctor *d)
                                                  "merged or converted to plain numbers"});
 }
 
+/* GPTQ packs along the inputs, qweight [in * bits / 32, out]; AWQ (gemm) along the outputs, qweight
+ * [in, out * bits / 32]. Scales are [groups, out] in both, so the widths tell. */
+static void check_packing(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const json_t *block = davit_settings_quantization(d->patient.settings);
+    const char *method = json_string_value(json_object_get(block, "quant_method"));
+    const davit_tensor_info *w = davit_find_tail(c, "qweight", -1);
+    const bool says_gptq = g_strcmp0(method, "gptq") == 0, says_awq = g_strcmp0(method, "awq") == 0;
+    const davit_tensor_info *s;
+    g_autofree char *scales = NULL;
+    bool is_gptq, is_awq;
+
+    if (!w || w->rank != 2 || (!says_gptq && !says_awq))
+        return;
+    scales = g_strdup_printf("%.*sscales", (int)(strlen(w->name) - strlen("qweight")), w->name);
+    s = davit_checkpoint_find(c, scales);
+    if (!s || s->rank != 2)
+        return;
+    is_gptq = w->shape[1] == s->shape[1];
+    is_awq = w->shape[1] < s->shape[1] && s->shape[1] % w->shape[1] == 0 && w->shape[0] > s->shape[0];
+    if (is_gptq == is_awq || is_gptq == says_gptq)
+        return;
+    davit_doctor_say(
+        d, "D17",
+        &(DavitFinding){
+            .severity = DAVIT_WARNING,
+            .subject = "config.json: quantization_config.quant_method",
+            .expected = is_awq ? "awq" : "gptq",
+            .found = davit_doctor_text(d, "%s; %s is [%" PRIu64 ", %" PRIu64 "] beside scales [%" PRIu64
+                                          ", %" PRIu64 "]", method, w->name, w->shape[0], w->shape[1],
+                                       s->shape[0], s->shape[1]),
+            .message = "the tensors are packed as the other method packs them; davit goes by the "
+                       "tensors, programs that believe the block refuse the model or answer noise",
+            .hint = is_awq ? "set quant_method to awq and version to gemm in the block; bits and group "
+                             "size stay"
+                           : "set quant_method to gptq in the block; bits and group size stay"});
+}
+
 /* ---- D18 ---- */
+
+/* Scales of fp8 are factors: largest weight / 448, far below 1. A tensor of them that is nowhere
+ * below TALL would make weights of thousands: reciprocals. Reads KiB of the first one. */
+#define TALL 4.0f
+
+static bool smallest_scale(const DavitCheckpoint *c, const davit_tensor_info *t, float *out)
+{
+    const bool wide = strcmp(t->dtype, "f32/1") == 0;
+    const uint64_t width = wide ? 4 : 2;
+    const uint64_t n = MIN(t->n_bytes / width, 1024u);
+    g_autoptr(DavitReport) aside = davit_report_new();
+    uint8_t bytes[4 * 1024];
+
+    if ((!wide && strcmp(t->dtype, "bf16/1") != 0) || n == 0 ||
+        davit_checkpoint_read(c, t->file, t->off, bytes, n * width, aside))
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits = 0;
+        float x;
+
+        memcpy((uint8_t *)&bits + (4 - width), bytes + i * width, width); /* little-endian */
+        memcpy(&x, &bits, sizeof x);
+        *out = i == 0 || x < *out ? x : *out;
+    }
+    return true;
+}
+
+static void check_inverted(DavitDoctor *d)
+{
+    const DavitCheckpoint *c = d->patient.checkpoint;
+    const davit_tensor_info *t = davit_find_tail(c, "weight_scale_inv|weight_scale", -1);
+    const davit_tensor_info *w;
+    g_autofree char *name = NULL;
+    float least;
+
+    if (!t)
+        return;
+    name = g_strndup(t->name, (gsize)(strstr(t->name, "weight_scale") - t->name) + strlen("weight"));
+    w = davit_checkpoint_find(c, name);
+    if (!w || !g_str_has_prefix(w->dtype, "f8_e4m3") || !smallest_scale(c, t, &least) ||
+        !(least > TALL))
+        return;
+    davit_doctor_say(
+        d, "D18",
+        &(DavitFinding){
+            .severity = DAVIT_WARNING,
+            .subject = t->name,
+            .expected = "factors far below 1: the largest weight of a block by 448",
+            .found = davit_doctor_text(d, "nothing below %g, so weights reach %g", (double)least,
+                                       448.0 * (double)least),
+            .message = "the scales look like reciprocals: they would make every matrix thousands of "
+                       "times too large",
+            .hint = "store 1 / scale instead, or take the scales from the model's origin"});
+}
 
 static void check_scales(DavitDoctor *d)
 {
@@ -295,7 +389,9 @@ void davit_check_quant(DavitDoctor *doctor)
         return;
     }
     check_block(doctor);
+    check_packing(doctor);
     check_scales(doctor);
+    check_inverted(doctor);
     check_scale_names(doctor);
     check_act_order(doctor);
     list = left_out(davit_settings_quantization(doctor->patient.settings));

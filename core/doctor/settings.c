@@ -160,6 +160,45 @@ static void check_kind(DavitDoctor *d)
                                                     "kinds of scaling"});
 }
 
+/* Longrope's lists have a factor for each pair of the rotated part of a head. Where the architecture
+ * is known, reading the settings says this; a size that only such a plugin knows is not guessed. */
+static void check_factors(DavitDoctor *d)
+{
+    static const char *const keys[] = {"short_factor", "long_factor"};
+    const DavitPatient *p = &d->patient;
+    const json_t *part = rope_part(p);
+    int64_t head = 0, hidden = 0, heads = 0;
+    double partial = 1, half;
+
+    if (p->plan || davit_report_count(davit_doctor_of(d, "D20")->findings) > 0)
+        return;
+    if (!davit_patient_int(p, "head_dim", &head) && davit_patient_int(p, "hidden_size", &hidden) &&
+        davit_patient_int(p, "num_attention_heads", &heads) && heads > 0)
+        head = hidden / heads;
+    if (!davit_tree_number(davit_patient_value(p, "partial_rotary_factor"), &partial))
+        davit_tree_number(json_object_get(part, "partial_rotary_factor"), &partial);
+    if (davit_patient_value(p, "qk_rope_head_dim") || head <= 0 || head > 65536 ||
+        !(partial > 0 && partial <= 1))
+        return;
+    half = ceil(floor((double)head * partial) / 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const json_t *list = json_object_get(part, keys[i]);
+
+        if (!json_is_array(list) || (double)json_array_size(list) == half)
+            continue;
+        davit_doctor_say(
+            d, "D20",
+            &(DavitFinding){
+                .code = DAVIT_R_CONFIG_INVALID,
+                .status = DAVIT_E_MISMATCH,
+                .subject = davit_doctor_text(d, "config.json: %s", keys[i]),
+                .expected = davit_doctor_text(d, "%.0f numbers, one a pair of a head of %" PRId64, half, head),
+                .found = davit_doctor_text(d, "%zu", json_array_size(list)),
+                .message = "longrope factors do not fit the head: they are another model's",
+                .hint = "take the list from this model's origin; to cut or fill it is no remedy"});
+    }
+}
+
 void davit_check_settings(DavitDoctor *doctor)
 {
     const DavitPlan *plan = doctor->patient.plan;
@@ -172,6 +211,7 @@ void davit_check_settings(DavitDoctor *doctor)
     check_theta(doctor);
     check_doubled(doctor);
     check_range(doctor);
+    check_factors(doctor);
     if (plan)
         davit_doctor_fact(doctor, "D20", "context %" PRIu64 "%s", (uint64_t)plan->max_ctx,
                           doctor->options->base ? "" : "; --base MODEL compares with a base");

@@ -226,18 +226,48 @@ def ggml_base():
     return lib
 
 
+# The two types that the gguf package does not dequantise, one it does not know: spec of the format, as
+# sdk's decoder has it: a float16 d, then for element i of Q1_0 bit i (+-d), of Q2_0 two bits, -1 to 2 times d.
+FEW_BITS = {41: (128, 1), 42: (64, 2)}
+gguf.GGML_QUANT_SIZES.setdefault(41, (128, 18))
+gguf.GGML_QUANT_SIZES.setdefault(42, (64, 18))
+
+
+def few_bits(w, kind):
+    """Blocks of w and their values."""
+    elems, width = FEW_BITS[kind]
+    x = np.asarray(w, np.float32).reshape(-1, elems)
+    size = np.abs(x).mean(1) if width == 1 else np.abs(x).max(1) / 2
+    d = size.astype(np.float16)
+    step = d.astype(np.float32)[:, None]
+    if width == 1:
+        codes = (x >= 0).astype(np.uint8)
+        values = np.where(codes == 1, step, -step)
+    else:
+        codes = (np.clip(np.rint(x / np.where(step == 0, 1, step)), -1, 2) + 1).astype(np.uint8)
+        values = (codes.astype(np.float32) - 1) * step
+    bits = (codes[:, :, None] >> np.arange(width, dtype=np.uint8)) & 1
+    packed = np.packbits(bits.reshape(len(x), -1), axis=1, bitorder="little")
+    raw = np.concatenate([d[:, None].view(np.uint8), packed], 1)
+    return raw.reshape(w.shape[0], -1), values.reshape(w.shape).astype(np.float32)
+
+
 def blocks_of(lib, w, kind):
+    """Blocks of w by llama.cpp's quantiser, and the values by the gguf package."""
+    if int(kind) in FEW_BITS:
+        return few_bits(w, int(kind))
     n, k = w.shape
     elems, size = gguf.GGML_QUANT_SIZES[kind]
     src = np.ascontiguousarray(w, np.float32)
     out = np.zeros(n * k // elems * size, np.uint8)
     alike = np.ones(k, np.float32)  # importance of columns; some types demand it
     lib.ggml_quantize_chunk(int(kind), src.ctypes.data, out.ctypes.data, 0, n, k, alike.ctypes.data)
-    return out.reshape(n, -1)
+    raw = out.reshape(n, -1)
+    return raw, gguf.quants.dequantize(raw, kind).astype(np.float32).reshape(w.shape)
 
 
 def write_gguf(name, reader, dense, out):
-    kind = gguf.GGMLQuantizationType[name]
+    kind = {"Q1_0": 41, "Q2_0": 42}.get(name) or gguf.GGMLQuantizationType[name]
     lib = ggml_base()
     path = out / "model.gguf"
     w = gguf.GGUFWriter(str(path), "llama")
@@ -253,9 +283,8 @@ def write_gguf(name, reader, dense, out):
             tensors[key] = x
             continue
         k = kind if x.shape[1] % gguf.GGML_QUANT_SIZES[kind][0] == 0 else gguf.GGMLQuantizationType.Q8_0
-        raw = blocks_of(lib, x, k)
+        raw, tensors[key] = blocks_of(lib, x, k)
         w.add_tensor(key, raw, raw_dtype=k)
-        tensors[key] = gguf.quants.dequantize(raw, k).astype(np.float32).reshape(x.shape)
         if k == kind:
             bits[0] += raw.nbytes * 8
             bits[1] += x.size
