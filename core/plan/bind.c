@@ -275,7 +275,7 @@ static void bind_experts(DavitDraft *draft, DavitSlot *slot, const DavitSourceSp
         return;
     }
     slot->sources = g_new0(DavitSlotSource, slot->n_experts);
-    davit_expert_names_init(&names, draft, spec, slot->layer);
+    davit_expert_names_init(&names, draft, spec, slot->layer, slot->n_experts);
     for (uint64_t e = 0; e < slot->n_experts; e++) {
         DavitModule *module = find_expert(draft, slot, spec, e, &names, name);
 

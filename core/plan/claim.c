@@ -46,7 +46,6 @@ typedef struct LastSignature {
 /* An answer that holds for every module of its signature, shapes and sizes. */
 typedef struct LastCheck {
     const DavitModule *module; /* (borrowed) lives as long as the claims */
-    size_t name_len;
     uint64_t purposes;
 } LastCheck;
 
@@ -364,7 +363,7 @@ static int32_t accept(const DavitClaims *claims, Claim *claim, const Taker *take
 
 /* Has @module what that of @last has, but for names and places? */
 static bool is_alike(const DavitClaims *claims, const LastCheck *last,
-                     const DavitModule *module, size_t name_len)
+                     const DavitModule *module)
 {
     if (last->module->n_parts != module->n_parts)
         return false;
@@ -376,7 +375,7 @@ static bool is_alike(const DavitClaims *claims, const LastCheck *last,
 
         if (a->dtype != b->dtype || a->rank != b->rank || a->n_bytes != b->n_bytes ||
             memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) != 0 ||
-            strcmp(a->name + name_len, b->name + last->name_len) != 0)
+            strcmp(a->name + module->name_len, b->name + last->module->name_len) != 0)
             return false;
     }
     return true;
@@ -387,10 +386,9 @@ static bool is_alike(const DavitClaims *claims, const LastCheck *last,
 static const LastCheck *find_check(DavitClaims *claims, const DavitModule *module)
 {
     const uint32_t n = claims->quant_config ? 0 : MIN(claims->n_checks, MAX_CHECKS);
-    const size_t name_len = n ? strlen(module->name) : 0;
 
     for (uint32_t i = 0, at = claims->hit; i < n; i++, at = at ? at - 1 : n - 1) {
-        if (!is_alike(claims, &claims->checks[at], module, name_len))
+        if (!is_alike(claims, &claims->checks[at], module))
             continue;
         claims->hit = at;
         return &claims->checks[at];
@@ -445,8 +443,7 @@ int32_t davit_claims_ask(DavitClaims *claims, DavitModule *module, uint64_t *out
         if (!status)
             status = accept(claims, claim, taker, module, &desc, report);
         if (!status && !view.peeked && davit_report_count(report) == mark)
-            keep_check(claims,
-                       (LastCheck){module, strlen(module->name), taker->purposes});
+            keep_check(claims, (LastCheck){module, taker->purposes});
         return status;
     }
     return nobody_claims(module, &view, claim, report);

@@ -15,9 +15,9 @@ typedef struct DavitClaims DavitClaims;
 
 /* What is known of one module. */
 typedef struct DavitModuleState {
-    bool asked;
-    int32_t status;    /* of claim and check */
     uint64_t purposes; /* that the claiming plugin can serve */
+    int32_t status;    /* of claim and check */
+    bool asked;
 } DavitModuleState;
 
 /* All arguments are borrowed until free; @config and @quant_config may be NULL. @descs owns

@@ -149,7 +149,7 @@ DavitModule *davit_match_find(const DavitDraft *draft, const DavitSourceSpec *sp
 /* ---- experts ---- */
 
 void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
-                             const DavitSourceSpec *spec, int64_t layer)
+                             const DavitSourceSpec *spec, int64_t layer, uint64_t n_experts)
 {
     const bool gguf = is_gguf(draft);
     const uint64_t i = layer < 0 ? 0 : (uint64_t)layer;
@@ -163,18 +163,26 @@ void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
     append_filled(names->tail, spec->name + n + (spec->name[n] == '*'), i, 0);
     names->name = g_malloc(head->len + MAX_DIGITS + names->tail->len + 1);
     memcpy(names->name, head->str, head->len);
+    names->run = davit_module_table_run(draft->modules, head->str, head->len, names->tail->str,
+                                        n_experts);
+    names->n_run = names->run ? n_experts : 0;
 }
 
 void davit_expert_names_clear(DavitExpertNames *names)
 {
     g_free(names->name);
+    g_free(names->run);
     g_string_free(names->tail, TRUE);
 }
 
 DavitModule *davit_expert_names_find(DavitExpertNames *names, const DavitDraft *draft,
                                      uint64_t expert)
 {
-    const size_t n = names->head + write_number(names->name + names->head, expert);
+    size_t n;
+
+    if (expert < names->n_run && names->run[expert] != UINT32_MAX)
+        return davit_module_table_at(draft->modules, names->run[expert]);
+    n = names->head + write_number(names->name + names->head, expert);
 
     memcpy(names->name + n, names->tail->str, names->tail->len + 1);
     return find_named(draft, names->name, n + names->tail->len);

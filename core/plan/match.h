@@ -32,10 +32,12 @@ typedef struct DavitExpertNames {
     char *name;     /* (owned) of the expert asked for last */
     size_t head;    /* its bytes before the number */
     GString *tail;  /* (owned) what follows the number */
+    uint32_t *run;  /* (owned) [n_run] modules by number; NULL = none is known so */
+    uint64_t n_run;
 } DavitExpertNames;
-/* @layer >= 0 or a GGUF: sources of the whole model have variants. */
+/* Of @n experts. @layer >= 0 or a GGUF: sources of the whole model have variants. */
 void davit_expert_names_init(DavitExpertNames *names, const DavitDraft *draft,
-                             const DavitSourceSpec *spec, int64_t layer);
+                             const DavitSourceSpec *spec, int64_t layer, uint64_t n);
 void davit_expert_names_clear(DavitExpertNames *names);
 /* (borrowed, table) The module of expert @expert, NULL if it is not there. */
 DavitModule *davit_expert_names_find(DavitExpertNames *names, const DavitDraft *draft,

@@ -2,8 +2,8 @@
  * The modules of a checkpoint: stored tensors grouped by module name, claimed by a quant
  * plugin once per signature (suffixes, dtypes, ranks), checked one by one when needed.
  *
- * Linear in the number of tensors. Grouping reads names only; no plugin is asked before a
- * module is needed.
+ * Linear in the number of tensors. Grouping reads names only, those of layers and experts that are
+ * alike once (series.h); no plugin is asked before a module is needed.
  */
 #ifndef DAVIT_PLAN_MODULE_H
 #define DAVIT_PLAN_MODULE_H
@@ -26,6 +26,10 @@ DavitModule *davit_module_table_at(const DavitModuleTable *table, size_t index);
 /* (borrowed, same) NULL if no tensor belongs to a module of the name of @len bytes at @name. */
 DavitModule *davit_module_table_find(const DavitModuleTable *table, const char *name,
                                      size_t len);
+/* The modules "HEAD NUMBER TAIL" for numbers below @n as far as series (series.h) have them: index of
+ * each, UINT32_MAX = not in a series (find may have it). (owned, g_free) NULL = no series. */
+uint32_t *davit_module_table_run(const DavitModuleTable *table, const char *head, size_t head_len,
+                                 const char *tail, uint64_t n);
 
 /* Claim and check @module, once: later calls repeat the status without new records.
  * Errors: QUANT_UNKNOWN naming the suffixes, a refusal of the claiming plugin, whatever

@@ -23,7 +23,7 @@ static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
 
 static const char *suffix_of(const DavitModule *module, const char *tensor)
 {
-    const char *rest = tensor + strlen(module->name);
+    const char *rest = tensor + module->name_len;
 
     return *rest == '.' ? rest + 1 : rest;
 }

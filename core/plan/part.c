@@ -16,7 +16,7 @@ const davit_tensor_info *davit_part_tensor(const DavitPlan *plan,
 
 uint64_t davit_part_bytes(const DavitPlan *plan, const DavitModule *module, size_t part)
 {
-    const davit_quant_range *r = module->ranges ? &module->ranges[part] : NULL;
+    const davit_quant_range *r = module->cut ? &module->cut->ranges[part] : NULL;
 
     return r ? r->n_bytes * r->n_runs * r->n_planes
              : davit_part_tensor(plan, module, part)->n_bytes;
@@ -26,7 +26,7 @@ uint64_t davit_part_off(const DavitPlan *plan, const DavitModule *module, size_t
                         uint64_t pos, uint64_t *out_run)
 {
     const davit_tensor_info *t = davit_part_tensor(plan, module, part);
-    const davit_quant_range *r = module->ranges ? &module->ranges[part] : NULL;
+    const davit_quant_range *r = module->cut ? &module->cut->ranges[part] : NULL;
     uint64_t run;
 
     if (!r) {
@@ -41,8 +41,8 @@ uint64_t davit_part_off(const DavitPlan *plan, const DavitModule *module, size_t
 
 bool davit_module_in_place(const DavitModule *module)
 {
-    for (uint32_t p = 0; module->ranges && p < module->desc->n_parts; p++) {
-        if (module->ranges[p].n_runs != 1 || module->ranges[p].n_planes != 1)
+    for (uint32_t p = 0; module->cut && p < module->desc->n_parts; p++) {
+        if (module->cut->ranges[p].n_runs != 1 || module->cut->ranges[p].n_planes != 1)
             return false;
     }
     return true;
@@ -150,6 +150,17 @@ static int32_t ask_plugin(const DavitModule *module, const davit_quant_box *box,
         &sink, module->iface->cut(module->self, module->desc, box, out, &sink.abi));
 }
 
+static DavitModuleCut *cut_new(const DavitModule *whole, const davit_quant_box *box,
+                               const davit_quant_range *ranges)
+{
+    DavitModuleCut *cut = g_new0(DavitModuleCut, 1);
+
+    cut->whole = whole;
+    cut->box = *box;
+    memcpy(cut->ranges, ranges, sizeof cut->ranges);
+    return cut;
+}
+
 int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
                          const davit_quant_box *box, const DavitModule **out,
                          DavitReport *report)
@@ -174,10 +185,8 @@ int32_t davit_module_cut(const DavitDraft *draft, const DavitModule *module,
     if (!out)
         return DAVIT_OK;
     made = g_memdup2(module, sizeof *module);
-    made->whole = module;
-    made->box = *box;
     made->desc = g_memdup2(&cut.desc, sizeof cut.desc);
-    made->ranges = g_memdup2(cut.ranges, sizeof cut.ranges);
+    made->cut = cut_new(module, box, cut.ranges);
     if (!draft->plan->cuts)
         draft->plan->cuts = g_ptr_array_new_with_free_func(davit_cut_module_free);
     g_ptr_array_add(draft->plan->cuts, made);
@@ -190,6 +199,6 @@ void davit_cut_module_free(void *p)
     DavitModule *module = p;
 
     g_free((davit_quant_desc *)(uintptr_t)module->desc);
-    g_free(module->ranges);
+    g_free((DavitModuleCut *)(uintptr_t)module->cut);
     g_free(module);
 }

@@ -49,7 +49,7 @@ static void add_range(const DavitPlan *plan, const DavitModule *module, uint32_t
                       uint64_t pos, uint64_t n, GArray *reads)
 {
     const davit_tensor_info *t = davit_part_tensor(plan, module, part);
-    const davit_quant_range *r = module->ranges ? &module->ranges[part] : NULL;
+    const davit_quant_range *r = module->cut ? &module->cut->ranges[part] : NULL;
 
     while (n > 0) {
         DavitRead read = {.tensor =

@@ -24,27 +24,33 @@
 
 /* ---- modules: stored tensors as a quant plugin understands them ---- */
 
+/* What makes a module a part of another (part.h). */
+typedef struct DavitModuleCut {
+    const struct DavitModule *whole; /* (borrowed, plan) what it was cut from */
+    davit_quant_box box;
+    davit_quant_range ranges[DAVIT_MAX_PARTS]; /* of whole's tensors */
+} DavitModuleCut;
+
+/* Small: a checkpoint has tens of thousands. */
 typedef struct DavitModule {
     const char *name; /* (borrowed, with the module) "model.layers.0.mlp.up_proj" */
     uint32_t n_parts;               /* stored tensors of the module, sorted by suffix */
     uint32_t tensor[DAVIT_MAX_PARTS]; /* catalogue index of each */
+    uint32_t name_len;              /* bytes of name */
     DavitComponent *quant;          /* (borrowed) who claimed it */
     const davit_quant_iface *iface; /* (borrowed) */
     void *self;                     /* (borrowed) instance of quant */
     const davit_quant_desc *desc;   /* (borrowed, with the module) after check, before it all
                                      * zeros; modules that are alike share one.
                                      * desc->parts[p].index -> tensor[] */
-    /* of a cut (part.h) */
-    const struct DavitModule *whole; /* (borrowed, plan) what it was cut from; NULL = not cut */
-    davit_quant_box box;
-    davit_quant_range *ranges;       /* (owned) [DAVIT_MAX_PARTS] NULL = whole tensors */
+    const DavitModuleCut *cut;      /* (owned) NULL = whole tensors */
 } DavitModule;
 
 /* Modules with all that they borrow. */
 typedef struct DavitModules {
     DavitModule *at;     /* (owned) [len], in name order of each one's first tensor */
     size_t len;
-    GStringChunk *names; /* (owned) */
+    char *names;         /* (owned) all of them */
     GPtrArray *descs;    /* (owned) davit_quant_desc */
 } DavitModules;
 void davit_modules_free(DavitModules *modules); /* NULL is fine */

@@ -35,8 +35,8 @@ static void put_printed(DavitJsonWriter *w, const char *format, ...)
 static void write_rows(const DavitSlotSource *source, bool turned, DavitJsonWriter *w)
 {
     const DavitModule *module = source->module;
-    const DavitModule *whole = module->whole ? module->whole : module;
-    const uint64_t start = !module->whole ? 0 : turned ? module->box.col : module->box.row;
+    const DavitModule *whole = module->cut ? module->cut->whole : module;
+    const uint64_t start = !module->cut ? 0 : turned ? module->cut->box.col : module->cut->box.row;
 
     if (source->n_rows != (turned ? whole->desc->n_cols : whole->desc->n_rows))
         put_printed(w, "rows(%" PRIu64 ",%" PRIu64 ")", start + source->row, source->n_rows);

@@ -98,9 +98,116 @@ static void unread_layouts_are_told_once_with_their_number(void)
     g_assert_cmpstr(r->found, ==, "2 modules");
 }
 
+/* ---- series ---- */
+
+/* Every module of @m's table is found by its name, and an absent number is not. */
+static void check_found(TestModel *m, const char *absent)
+{
+    g_autoptr(DavitModuleTable) table =
+        davit_module_table_new(m->checkpoint, m->tools.quants, NULL, NULL);
+
+    for (size_t i = 0; i < davit_module_table_count(table); i++) {
+        const DavitModule *module = davit_module_table_at(table, i);
+
+        g_assert_cmpuint(module->name_len, ==, strlen(module->name));
+        g_assert_true(davit_module_table_find(table, module->name, module->name_len) == module);
+        for (uint32_t p = 0; p < module->n_parts; p++)
+            g_assert_true(g_str_has_prefix(
+                davit_checkpoint_tensor(m->checkpoint, module->tensor[p])->name, module->name));
+    }
+    g_assert_null(davit_module_table_find(table, absent, strlen(absent)));
+}
+
+/* The index of each module that a run knows. */
+static char *run_text(TestModel *m, const char *head, const char *tail, uint64_t n)
+{
+    g_autoptr(DavitModuleTable) table =
+        davit_module_table_new(m->checkpoint, m->tools.quants, NULL, NULL);
+    g_autofree uint32_t *run = davit_module_table_run(table, head, strlen(head), tail, n);
+    GString *text = g_string_new(run ? NULL : "none");
+
+    for (uint64_t i = 0; run && i < n; i++)
+        g_string_append_printf(text, "%s%s", i ? " " : "",
+                               run[i] == UINT32_MAX ? "-"
+                                                    : davit_module_table_at(table, run[i])->name);
+    return g_string_free(text, FALSE);
+}
+
+static void blocks_of_numbers_are_found_by_reckoning(void)
+{
+    g_autoptr(GArray) tensors = g_array_new(FALSE, TRUE, sizeof(TestTensor));
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(TestModel) m = NULL;
+    g_autofree char *run = NULL;
+
+    for (unsigned layer = 0; layer < 12; layer++)
+        for (unsigned e = 0; e < 12; e++)
+            for (unsigned p = 0; p < 3; p++) {
+                static const char *const parts[] = {"down.qweight", "down.scales", "up.weight"};
+                TestTensor t = {.dtype = "F16", .rank = 2, .shape = {4, 4}};
+
+                g_ptr_array_add(names, g_strdup_printf("m.%u.x.%u.%s", layer, e, parts[p]));
+                t.name = g_ptr_array_index(names, names->len - 1);
+                g_array_append_val(tensors, t);
+            }
+    m = test_model_new(any_config, (const TestTensor *)(const void *)tensors->data, tensors->len);
+    check_found(m, "m.11.x.12.up");
+    run = run_text(m, "m.10.x.", ".up", 11);
+    g_assert_cmpstr(run, ==,
+                    "m.10.x.0.up m.10.x.1.up m.10.x.2.up m.10.x.3.up m.10.x.4.up m.10.x.5.up "
+                    "m.10.x.6.up m.10.x.7.up m.10.x.8.up m.10.x.9.up m.10.x.10.up");
+}
+
+/* Blocks that differ in one name, lack one, have one more, or whose numbers are written otherwise. */
+static void unequal_blocks_stand_alone(void)
+{
+    static const TestTensor odd[] = {
+        {"m.0.a.weight", "F16", 2, {4, 4}},  {"m.0.b.weight", "F16", 2, {4, 4}},
+        {"m.00.a.weight", "F16", 2, {4, 4}}, {"m.00.b.weight", "F16", 2, {4, 4}},
+        {"m.1.a.weight", "F16", 2, {4, 4}},  {"m.1.b.weight", "F16", 2, {4, 4}},
+        {"m.10.a.weight", "F16", 2, {4, 4}}, {"m.2.a.weight", "F16", 2, {4, 4}},
+        {"m.2.b.weight", "F16", 2, {4, 4}},  {"m.2.c.weight", "F16", 2, {4, 4}},
+        {"m.3.a.weight", "F16", 2, {4, 4}},  {"m.3.c.weight", "F16", 2, {4, 4}},
+        {"m.4.a.weight", "F16", 2, {4, 4}},  {"m.4.c.weight", "F16", 2, {4, 4}},
+        {"n.5", "F16", 2, {4, 4}},           {"n.6", "F16", 2, {4, 4}},
+        {"n.6x.a", "F16", 2, {4, 4}},
+    };
+    g_autoptr(TestModel) m = test_model_new(any_config, odd, G_N_ELEMENTS(odd));
+    g_autofree char *run = run_text(m, "m.", ".a", 6);
+    g_autofree char *none = run_text(m, "n.", ".a", 6);
+
+    check_found(m, "m.3.b");
+    g_assert_cmpstr(run, ==, "- - - m.3.a m.4.a -");
+    g_assert_cmpstr(none, ==, "none");
+    check_grouping(odd, G_N_ELEMENTS(odd),
+                   "m.0.a/1 m.0.b/1 m.00.a/1 m.00.b/1 m.1.a/1 m.1.b/1 m.10.a/1 m.2.a/1 m.2.b/1 "
+                   "m.2.c/1 m.3.a/1 m.3.c/1 m.4.a/1 m.4.c/1 n.5/1 n.6/1 n.6x.a/1");
+}
+
+/* A part of "e.1" stands behind "e.10": no series may take the block for whole. */
+static void parts_behind_other_numbers_join(void)
+{
+    static const TestTensor apart[] = {
+        {"e.1.weight", "U8", 2, {4, 4}},       {"e.10.weight", "U8", 2, {4, 4}},
+        {"e.10_scale_inv", "F32", 2, {1, 1}},  {"e.1_scale_inv", "F32", 2, {1, 1}},
+        {"e.2.weight", "U8", 2, {4, 4}},       {"e.3.weight", "U8", 2, {4, 4}},
+        {"f.weight", "U8", 2, {4, 4}},         {"f.weight.1.absmax", "F32", 1, {1}},
+        {"f.weight.2.absmax", "F32", 1, {1}},
+    };
+    g_autoptr(TestModel) m = test_model_new(any_config, apart, G_N_ELEMENTS(apart));
+
+    check_found(m, "e.4");
+    check_grouping(apart, G_N_ELEMENTS(apart),
+                   "e.1/1 e.10/1 e.10_scale_inv/1 e.1_scale_inv/1 e.2/1 e.3/1 f/3");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/module/blocks_of_numbers_are_found_by_reckoning",
+                    blocks_of_numbers_are_found_by_reckoning);
+    g_test_add_func("/module/unequal_blocks_stand_alone", unequal_blocks_stand_alone);
+    g_test_add_func("/module/parts_behind_other_numbers_join", parts_behind_other_numbers_join);
     g_test_add_func("/module/companions_join_their_module", companions_join_their_module);
     g_test_add_func("/module/own_parameters_stay_alone", own_parameters_stay_alone);
     g_test_add_func("/module/unread_layouts_are_told_once_with_their_number",
