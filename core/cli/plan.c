@@ -232,7 +232,7 @@ static int run(DavitCall *call)
     if (call->json)
         fill_document(call, &p);
     else if (!other)
-        davit_plan_print(p.document);
+        davit_plan_print(p.document, call->report, call->verbose);
     return other ? diff(call, &p, other) : davit_call_exit(call);
 }
 

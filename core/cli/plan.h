@@ -10,8 +10,9 @@
  * GArray of uint64_t. */
 char *davit_layers_text(const GArray *layers);
 
-/* The plan for people: layers that are alike are one group. To stdout. */
-void davit_plan_print(const json_t *document);
+/* The plan for people: layers that are alike are one group. To stdout. One that is refused begins
+ * with the errors of @report, and has slots only if @all_slots. */
+void davit_plan_print(const json_t *document, const DavitReport *report, bool all_slots);
 
 /* (owned) What differs from @a to @b: {"fields": [{"field","from","to"}], "slots":
  * [{"slot","layers","field","from","to"}], "added", "removed"}; equal changes of several

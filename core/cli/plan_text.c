@@ -7,6 +7,7 @@
 #include "cli/plan.h"
 
 #define MOST_LEGS 16u /* that are printed one by one */
+#define MOST_REFUSALS 3u /* that are told in front */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -416,8 +417,25 @@ static void print_legs(const json_t *document)
     }
 }
 
-void davit_plan_print(const json_t *document)
+/* Why it is refused, in front of all else: the first of @report's errors, and how many there are. */
+static void print_refusal(const DavitReport *report)
 {
+    size_t n = 0;
+    puts("run would refuse it:");
+    for (size_t i = 0; i < davit_report_count(report); i++) {
+        const DavitRecord *r = davit_report_get(report, i);
+        if (r->severity != DAVIT_ERROR || ++n > MOST_REFUSALS)
+            continue;
+        g_autofree char *text = davit_record_sentence(r);
+        printf("  %s\n", text);
+    }
+    if (n > MOST_REFUSALS)
+        printf("  and %zu more (below)\n", n - MOST_REFUSALS);
+}
+
+void davit_plan_print(const json_t *document, const DavitReport *report, bool all_slots)
+{
+    const bool runs = json_is_true(json_object_get(document, "runs"));
     const json_t *totals = json_object_get(document, "totals");
     printf("plan of %s: %s from %s on %s, %" G_GUINT64_FORMAT " layers\n",
            davit_shown(text_of(document, "model")), text_of(document, "arch"),
@@ -426,11 +444,15 @@ void davit_plan_print(const json_t *document)
     if (number_of(document, "tp") > 1)
         printf("rank %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n",
                number_of(document, "rank"), number_of(document, "tp"));
-    if (!json_is_true(json_object_get(document, "runs")))
-        puts("run would refuse it, for what the findings say; this is what lies in the files");
+    if (!runs)
+        print_refusal(report);
     print_files(document);
     print_decisions(document);
-    print_slots(document);
+    if (runs || all_slots)
+        print_slots(document);
+    else
+        printf("slots: %" G_GUINT64_FORMAT " were looked for in the files (-v and --json list them)\n",
+               number_of(totals, "slots"));
     print_ignored(document);
     print_findings(document, "missing");
     print_findings(document, "unexpected");
@@ -444,6 +466,6 @@ void davit_plan_print(const json_t *document)
            " ignored, %" G_GUINT64_FORMAT " tied; run %s\nhash %s\n",
            number_of(totals, "tensors"), number_of(totals, "slots"),
            number_of(totals, "ignored_tensors"), number_of(totals, "tied"),
-           json_is_true(json_object_get(document, "runs")) ? "would load it" : "would refuse it",
+           runs ? "would load it" : "would refuse it",
            text_of(document, "hash"));
 }

@@ -326,22 +326,41 @@ static void drop_packs(GArray *options)
     }
 }
 
+/* (owned) Options of slot @s: those of the slot before it of the same row, which @last has, where
+ * that is alike, as in most layers. Refused where there are none. */
+static GArray *options_of(Chooser *c, uint32_t s, GHashTable *last)
+{
+    const DavitSlot *slot = slot_at(c, s);
+    const bool even = davit_slot_is_even(slot);
+    const gpointer row = (gpointer)(uintptr_t)slot->row.id;
+    const guint known = even ? GPOINTER_TO_UINT(g_hash_table_lookup(last, row)) : 0;
+    const char *why;
+    GArray *options;
+
+    if (known && davit_slots_are_alike(slot, slot_at(c, known - 1)))
+        return g_array_ref(c->options[known - 1]);
+    options = davit_layout_options(c->base.draft, slot, &why);
+    if (davit_home_is_disk(slot->home))
+        drop_packs(options);
+    if (options->len == 0)
+        refuse_slot(c, s, why);
+    else if (even)
+        g_hash_table_insert(last, row, GUINT_TO_POINTER(s + 1));
+    return options;
+}
+
 static void collect_options(Chooser *c)
 {
+    g_autoptr(GHashTable) last = g_hash_table_new(NULL, NULL);
     DavitDraft *draft = c->base.draft;
 
     for (uint32_t s = 0; s < draft->plan->n_slots; s++) {
         const DavitSlot *slot = &draft->plan->slots[s];
-        const char *why;
 
         if (!slot->present || !slot->used || slot->tied_to >= 0 || slot->n_sources == 0)
             continue;
-        c->options[s] = davit_layout_options(draft, slot, &why);
-        if (davit_home_is_disk(slot->home))
-            drop_packs(c->options[s]);
-        if (c->options[s]->len == 0)
-            refuse_slot(c, s, why);
-        else
+        c->options[s] = options_of(c, s, last);
+        if (c->options[s]->len > 0)
             c->base.layout_of[s] = option_at(c, s, 0);
     }
 }
@@ -449,42 +468,4 @@ int32_t davit_choose(DavitDraft *draft, DavitProgram *program)
     g_hash_table_unref(c.told);
     davit_chooser_clear(&c.base);
     return c.status;
-}
-
-/* A rank's slot as it is loaded: as stored where that is possible. */
-static DavitLayoutOption rank_option(const DavitDraft *draft, const DavitSlot *slot)
-{
-    DavitLayoutOption option = {.access = DAVIT_ACCESS_BORROW,
-                                .layout = slot->stored_layout,
-                                .reason = "as stored"};
-
-    if (slot->value_ops) {
-        option.access = DAVIT_ACCESS_DECODE;
-        option.layout = draft->f32;
-        option.reason = "a transform changes its values";
-    } else if (!davit_slot_in_place(slot) || slot->perm_heads) {
-        option.access = DAVIT_ACCESS_COPY;
-        option.reason = slot->perm_heads ? "rows are put in another order"
-                                         : "this rank's bytes are gathered";
-    }
-    return option;
-}
-
-void davit_choose_nothing(DavitDraft *draft)
-{
-    const bool ranks = draft->plan->tp > 1;
-
-    for (size_t s = 0; s < draft->plan->n_slots; s++) {
-        DavitSlot *slot = &draft->plan->slots[s];
-        DavitLayoutOption option = {.access = DAVIT_ACCESS_BORROW,
-                                    .layout = slot->stored_layout,
-                                    .reason = "as stored: no forward was planned"};
-
-        if (!slot->n_sources)
-            continue;
-        if (ranks)
-            option = rank_option(draft, slot);
-        davit_layout_set(draft, slot, &option);
-        slot->used = ranks; /* a rank's bytes are loaded all the same */
-    }
 }

@@ -56,6 +56,25 @@ static bool is_like_last(const DavitSlot *slot, size_t s)
            a->n_experts == b->n_experts && a->expert == b->expert;
 }
 
+bool davit_slot_is_even(const DavitSlot *slot)
+{
+    for (size_t s = 0; s < slot->n_sources; s++)
+        if (slot->sources[s].module->cut || (s > 0 && !is_like_last(slot, s)))
+            return false;
+    return slot->n_sources > 0;
+}
+
+bool davit_slots_are_alike(const DavitSlot *a, const DavitSlot *b)
+{
+    const DavitSlotSource *x = &a->sources[0], *y = &b->sources[0];
+
+    return a->row.cls == b->row.cls && a->rank == b->rank && a->n_experts == b->n_experts &&
+           a->n_rows == b->n_rows && a->n_cols == b->n_cols && a->perm_heads == b->perm_heads &&
+           a->value_ops == b->value_ops && a->home == b->home && a->n_sources == b->n_sources &&
+           x->module->desc == y->module->desc && x->row == y->row && x->n_rows == y->n_rows &&
+           x->n_experts == y->n_experts && x->expert == y->expert;
+}
+
 /* Can a row range of every source be pointed at? Parts whose rows are not contiguous can
  * only be used whole and in order. */
 static bool rows_addressable(const DavitSlot *slot)

@@ -23,6 +23,11 @@ size_t davit_slot_other_layout(const DavitSlot *slot);
 /* Can its bytes be read where they lie in the files? */
 bool davit_slot_in_place(const DavitSlot *slot);
 
+/* Do all sources of @slot take the same rows of whole modules that are alike? */
+bool davit_slot_is_even(const DavitSlot *slot);
+/* Two even slots of one row of the table: are their options the same? */
+bool davit_slots_are_alike(const DavitSlot *a, const DavitSlot *b);
+
 /* (owned) DavitLayoutOption, the stored layout first, then packs in candidate order.
  * Empty when the slot's sources differ in layout, or nothing can read their rows:
  * *out_why says which (static). */

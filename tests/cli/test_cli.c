@@ -8,7 +8,7 @@
  *   recipe: LINE       a line of a recipe (tests/faults/recipe.h): files made in {dir}
  *   exit: N            required
  *   stdout: TEXT       a line that stdout must be, in order and in whole ("stdout:" alone = empty)
- *   stdout-has: TEXT   stdout contains TEXT;  stderr-has: likewise
+ *   stdout-has: TEXT   stdout contains TEXT;  stderr-has: likewise;  stdout-lacks: it does not
  *   stderr-empty:      nothing on stderr
  *   stdout-json:       stdout is one JSON document whose "ok" tells exit 0 from others
  *   terminal: COLUMNS  stdout and stderr are one terminal of that width; no line is longer
@@ -43,7 +43,7 @@ typedef struct Case {
     guint terminal; /* columns, 0 = pipes */
     int exit;
     GString *want_stdout; /* NULL = not compared */
-    GPtrArray *stdout_has, *stderr_has;
+    GPtrArray *stdout_has, *stderr_has, *stdout_lacks;
     bool stderr_empty, json, no_json;
     char *input;
 } Case;
@@ -110,6 +110,8 @@ static void add_line(Case *c, const char *key, const char *value)
             g_string_append_printf(c->want_stdout, "%s\n", value);
     } else if (strcmp(key, "stdout-has") == 0) {
         g_ptr_array_add(c->stdout_has, g_strdup(value));
+    } else if (strcmp(key, "stdout-lacks") == 0) {
+        g_ptr_array_add(c->stdout_lacks, g_strdup(value));
     } else if (strcmp(key, "stderr-has") == 0) {
         g_ptr_array_add(c->stderr_has, g_strdup(value));
     } else if (strcmp(key, "stderr-empty") == 0) {
@@ -131,6 +133,7 @@ static Case read_case(const char *path)
               .dir = g_dir_make_tmp("davit-cli-XXXXXX", NULL),
               .recipe = g_string_new(NULL),
               .stdout_has = g_ptr_array_new_with_free_func(g_free),
+              .stdout_lacks = g_ptr_array_new_with_free_func(g_free),
               .stderr_has = g_ptr_array_new_with_free_func(g_free)};
     char *text;
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
@@ -321,6 +324,7 @@ static void case_clear(Case *c)
     g_string_free(c->recipe, TRUE);
     g_strfreev(c->argv);
     g_ptr_array_unref(c->stdout_has);
+    g_ptr_array_unref(c->stdout_lacks);
     g_ptr_array_unref(c->stderr_has);
     if (c->want_stdout)
         g_string_free(c->want_stdout, TRUE);
@@ -349,6 +353,8 @@ static void run_case(gconstpointer data)
     if (c.stderr_empty)
         g_assert_cmpstr(err, ==, "");
     check_has("stdout", out, c.stdout_has);
+    for (guint i = 0; i < c.stdout_lacks->len; i++)
+        g_assert_null(strstr(out, g_ptr_array_index(c.stdout_lacks, i)));
     check_has("stderr", err, c.stderr_has);
     if (c.rows)
         check_rows(&c, out, err);
