@@ -457,9 +457,11 @@ void davit_plan_print(const json_t *document, const DavitReport *report, bool al
     print_findings(document, "missing");
     print_findings(document, "unexpected");
     print_findings(document, "mismatched");
-    print_stages(document);
-    print_times(document);
-    print_memory(document);
+    if (runs || all_slots || number_of(json_object_get(document, "memory"), "budget_bytes")) {
+        print_stages(document);
+        print_times(document);
+        print_memory(document);
+    }
     print_placed(document);
     print_legs(document);
     printf("%" G_GUINT64_FORMAT " tensors in %" G_GUINT64_FORMAT " slots, %" G_GUINT64_FORMAT
