@@ -96,8 +96,9 @@ void davit_call_clear(DavitCall *call);
 /* Strict: the whole text, no overflow, no sign, no blanks. */
 bool davit_parse_count(const char *text, uint64_t *out);
 bool davit_parse_number(const char *text, double *out);
-/* "1 2,3" -> ids; returns NULL with a record for anything else. (owned GArray of int32_t) */
-GArray *davit_parse_ids(const char *text, DavitReport *report);
+/* "1 2,3" -> ids; returns NULL with a record about @flag for anything else. (owned GArray of
+ * int32_t) */
+GArray *davit_parse_ids(const char *flag, const char *text, DavitReport *report);
 
 /* ---- help ---- */
 
@@ -126,6 +127,7 @@ int davit_call_exit(const DavitCall *call);
 bool davit_out(const char *text, size_t n);
 /* (owned) @text as JSON string with invalid UTF-8 replaced. */
 json_t *davit_json_text(const char *text);
+json_t *davit_json_text_n(const char *text, size_t n); /* the same; it may hold NULs */
 /* (borrowed, valid for the next fifteen calls) @text fit for a terminal: controls escaped. */
 const char *davit_shown(const char *text);
 /* Columns of the terminal at @fd (at least 40; 80 if it does not tell), 0 = none. */

@@ -196,7 +196,7 @@ static int run(DavitCall *call)
     const char *ppl = davit_call_text(call, "ppl");
     if (!text == !ppl)
         return davit_call_usage(call, "--ids", "give one of --ids and --ppl", NULL);
-    g_autoptr(GArray) ids = text ? davit_parse_ids(text, call->report) : NULL;
+    g_autoptr(GArray) ids = text ? davit_parse_ids("--ids", text, call->report) : NULL;
     if (text && !ids)
         return davit_call_exit(call);
     if (text && ids->len == 0)

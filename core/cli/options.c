@@ -64,7 +64,7 @@ bool davit_parse_number(const char *text, double *out)
     return true;
 }
 
-GArray *davit_parse_ids(const char *text, DavitReport *report)
+GArray *davit_parse_ids(const char *flag, const char *text, DavitReport *report)
 {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int32_t));
     g_auto(GStrv) words = g_strsplit_set(text, " ,\n\t", -1);
@@ -73,7 +73,7 @@ GArray *davit_parse_ids(const char *text, DavitReport *report)
         if ((*w)[0] == '\0')
             continue;
         if (!davit_parse_count(*w, &n) || n > INT32_MAX) {
-            usage(report, "--ids", "token ids separated by spaces or commas", *w,
+            usage(report, flag, "token ids separated by spaces or commas", *w,
                   "a token id is not a whole number", NULL);
             return NULL;
         }
@@ -270,11 +270,13 @@ static int32_t check_args(DavitCall *call)
     const DavitCommand *c = call->command;
     if (call->n_args >= c->min_args && call->n_args <= c->max_args)
         return DAVIT_OK;
+    const bool many = call->n_args > c->max_args;
     return usage(call->report, c->name, c->args ? c->args : "no arguments",
-                 call->n_args > c->max_args ? call->args[c->max_args] : NULL,
-                 call->n_args < c->min_args ? "an argument is missing"
-                                            : "there is an argument too many",
-                 davit_report_text(call->report, "davit %s --help shows the usage", c->name));
+                 many ? call->args[c->max_args] : NULL,
+                 many ? "there is an argument too many" : "an argument is missing",
+                 davit_report_text(call->report, "davit %s --help shows the usage%s", c->name,
+                                   many && c->max_args > 1
+                                       ? "; words that are one argument go in quotes" : ""));
 }
 
 int32_t davit_call_parse(DavitCall *call, int argc, char **argv)

@@ -153,7 +153,7 @@ static GArray *prompt_ids(DavitCall *call, const davit_model *model, char *text,
 {
     const char *given = davit_call_text(call, "ids");
     if (given)
-        return davit_parse_ids(given, call->report);
+        return davit_parse_ids("--ids", given, call->report);
     int32_t *ids = NULL;
     size_t n = 0;
     davit_records *records = NULL;

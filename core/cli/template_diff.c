@@ -32,7 +32,7 @@ static GArray *read_ids(DavitCall *call, const char *path)
         return NULL;
     const bool whole = strlen(text) == n;
     g_autoptr(GArray) ids =
-        whole ? davit_parse_ids(g_strdelimit(text, "[]\n\r\t,", ' '), aside) : NULL;
+        whole ? davit_parse_ids("--diff-ids", g_strdelimit(text, "[]\n\r\t,", ' '), aside) : NULL;
     if (ids && ids->len)
         return g_steal_pointer(&ids);
     davit_call_usage(call, path, ids ? "the file holds no ids" : "the file is no list of ids", hint);

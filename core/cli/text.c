@@ -20,7 +20,15 @@ DavitRegistry *davit_call_registry(DavitCall *call)
 
 json_t *davit_json_text(const char *text)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return davit_json_text_n(text, strlen(text));
+}
+
+json_t *davit_json_text_n(const char *text, size_t n)
+{
+    json_t *as_is = json_stringn(text, n);
+    if (as_is)
+        return as_is;
+    g_autofree char *valid = g_utf8_make_valid(text, (gssize)n); /* a NUL becomes U+FFFD, too */
     return json_string(valid);
 }
 

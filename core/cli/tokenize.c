@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/run.h"
@@ -40,6 +41,9 @@ typedef struct Job {
     DavitTokenizer *tokenizer;
     uint32_t how;
     json_t *inputs; /* with --json */
+    size_t line;    /* with --lines: from 1 */
+    size_t n_unknown;      /* ids to decode that have no token */
+    int32_t first_unknown; /* of them */
     bool closed;
 } Job;
 
@@ -161,14 +165,21 @@ static int32_t encode_one(Job *job, const char *text, size_t n)
 
 static int32_t decode_one(Job *job, const char *text)
 {
-    g_autoptr(GArray) ids = davit_parse_ids(strcmp(text, "EMPTY") == 0 ? "" : text,
+    g_autoptr(GArray) ids = davit_parse_ids("--decode", strcmp(text, "EMPTY") == 0 ? "" : text,
                                             job->call->report);
     if (!ids)
         return DAVIT_E_USAGE;
     g_autoptr(GString) out = g_string_new(NULL);
-    davit_decode(job->tokenizer, (const int32_t *)(void *)ids->data, ids->len, false, out);
+    const int32_t *list = (const int32_t *)(void *)ids->data;
+    size_t len;
+    for (guint i = 0; i < ids->len; i++) {
+        if (!davit_tokenizer_text(job->tokenizer, list[i], &len) && job->n_unknown++ == 0)
+            job->first_unknown = list[i];
+    }
+    davit_decode(job->tokenizer, list, ids->len, false, out);
     if (job->call->json) {
-        json_array_append_new(job->inputs, json_pack("{s:o}", "text", davit_json_text(out->str)));
+        json_array_append_new(job->inputs,
+                              json_pack("{s:o}", "text", davit_json_text_n(out->str, out->len)));
         return DAVIT_OK;
     }
     g_string_append_c(out, '\n');
@@ -184,17 +195,82 @@ static int32_t one_input(Job *job, const char *text, size_t n)
     return decode_one(job, copy);
 }
 
+/* Offset of the first byte that is no UTF-8, or @n. GLib stops at a NUL, too. */
+static size_t valid_bytes(const char *text, size_t n)
+{
+    const char *end = text;
+    while (!g_utf8_validate_len(end, n - (size_t)(end - text), &end) && *end == '\0')
+        end++;
+    return (size_t)(end - text);
+}
+
+/* The library says where in its text; which line that is, only this command knows. */
+static int32_t check_line(Job *job, const char *text, size_t n)
+{
+    const size_t bad = valid_bytes(text, n);
+    if (bad == n)
+        return DAVIT_OK;
+    DavitReport *report = job->call->report;
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                .status = DAVIT_E_USAGE,
+                                .stage = "run",
+                                .subject = davit_report_text(report, "line %zu", job->line),
+                                .expected = "UTF-8",
+                                .found = davit_report_text(report, "byte 0x%02x, the %zu. of the line",
+                                                           (unsigned)(uint8_t)text[bad], bad + 1),
+                                .message = "the line is not valid UTF-8",
+                                .hint = "the lines before it are done"});
+}
+
+#define SHOW_EVERY ((size_t)4 << 20) /* bytes between two lines of progress */
+
 /* Lines end at LF only; a last line without LF counts, an empty rest does not. */
 static int32_t each_line(Job *job, const char *text, size_t n)
 {
+    const bool show = n > SHOW_EVERY && isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) &&
+                      !job->call->quiet;
     int32_t status = DAVIT_OK;
+    size_t shown = 0;
     for (size_t at = 0; !status && !job->closed && at < n;) {
         const char *lf = memchr(text + at, '\n', n - at);
         const size_t len = lf ? (size_t)(lf - text) - at : n - at;
-        status = one_input(job, text + at, len);
+        job->line++;
+        status = check_line(job, text + at, len);
+        if (!status)
+            status = one_input(job, text + at, len);
         at += len + 1;
+        if (show && at >= shown + SHOW_EVERY) {
+            fprintf(stderr, "\r%3.0f %%, line %zu ", 100.0 * (double)MIN(at, n) / (double)n,
+                    job->line);
+            shown = at;
+        }
     }
+    if (show)
+        fprintf(stderr, "\r%40s\r", "");
     return status;
+}
+
+/* They give no text, as with Hugging Face; who mistyped one should hear of it. */
+static void tell_unknown(const Job *job)
+{
+    DavitReport *report = job->call->report;
+    if (job->n_unknown == 0)
+        return;
+    davit_report_add(
+        report, &(DavitFinding){
+                    .code = DAVIT_R_ASSUMED,
+                    .severity = DAVIT_WARNING,
+                    .stage = "run",
+                    .subject = "--decode",
+                    .expected = davit_report_text(report, "ids of tokens, all below %zu",
+                                                  davit_tokenizer_n_ids(job->tokenizer)),
+                    .found = davit_report_text(report, "%d%s", job->first_unknown,
+                                               job->n_unknown > 1 ? " and others" : ""),
+                    .message = davit_report_text(report, "%zu id%s no token and give%s no text",
+                                                 job->n_unknown,
+                                                 job->n_unknown == 1 ? " has" : "s have",
+                                                 job->n_unknown == 1 ? "s" : "")});
 }
 
 /* One encoder for each thread that @n bytes are worth. */
@@ -221,7 +297,7 @@ static int run(DavitCall *call)
 {
     const char *file = davit_call_text(call, "file");
     if ((file != NULL) == (call->n_args == 2))
-        return davit_call_usage(call, "TEXT", "give a text, or --file", NULL);
+        return davit_call_usage(call, "TEXT", "give a text, or --file with a file's name or - for standard input", NULL);
     if (davit_call_has(call, "lines") && !file)
         return davit_call_usage(call, "--lines", "goes with --file", NULL);
     if (davit_call_has(call, "offsets") &&
@@ -253,6 +329,7 @@ static int run(DavitCall *call)
         each_line(&job, text, n);
     else
         one_input(&job, text, n);
+    tell_unknown(&job);
     free_encoders(&job);
     json_object_set_new(call->doc, explain ? "pieces" : "inputs", job.inputs);
     return job.closed ? DAVIT_EXIT_FAILED : davit_call_exit(call);
