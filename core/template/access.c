@@ -282,10 +282,25 @@ Value tmpl_item(Vm *vm, Value of, Value key)
                           (int)MIN(text.n, 60), text.p);
 }
 
+/* Attributes that jinja's Undefined has: the sandbox forbids them all, so that they are undefined
+ * too, where any other attribute of an undefined value is an error. */
+#define UNDEFINED_NAMES                                                                 \
+    "__add__ __aiter__ __bool__ __call__ __class__ __complex__ __delattr__ __dir__ "    \
+    "__div__ __doc__ __eq__ __float__ __floordiv__ __format__ __ge__ __getattr__ "      \
+    "__getattribute__ __getitem__ __getstate__ __gt__ __hash__ __init__ "               \
+    "__init_subclass__ __int__ __iter__ __le__ __len__ __lt__ __mod__ __module__ "      \
+    "__mul__ __ne__ __neg__ __new__ __pos__ __pow__ __radd__ __rdiv__ __reduce__ "      \
+    "__reduce_ex__ __repr__ __rfloordiv__ __rmod__ __rmul__ __rpow__ __rsub__ "         \
+    "__rtruediv__ __setattr__ __sizeof__ __slots__ __str__ __sub__ __subclasshook__ "   \
+    "__truediv__ _fail_with_undefined_error _undefined_exception _undefined_hint "      \
+    "_undefined_message _undefined_name _undefined_obj"
+
 Value tmpl_attr(Vm *vm, Value of, Str *name)
 {
     Value v;
 
+    if (of.type == V_UNDEFINED && in_words(UNDEFINED_NAMES, name))
+        return unsafe(vm, of, name);
     if (of.type == V_UNDEFINED)
         tmpl_raise_undefined(vm, of);
     if (get_attr(vm, of, name, &v) || get_item(vm, of, tmpl_string(name), &v))

@@ -392,7 +392,7 @@ static Value attr(Vm *vm, Value value, const Args *args)
     tmpl_bind(vm, args, "attr", "name", &name);
     Str *s = tmpl_need_str(vm, name, "the name of an attribute");
     if (value.type == V_UNDEFINED)
-        tmpl_raise_undefined(vm, value);
+        return tmpl_attr(vm, value, s);
     const bool has = value.type == V_NAMESPACE
                          ? tmpl_dict_get_str(vm, value.ns->dict, s) != NULL ||
                                tmpl_attr_state(value, s) != ATTR_NONE

@@ -141,7 +141,11 @@ static Value int_filter(Vm *vm, Value value, const Args *args)
 
     tmpl_bind(vm, args, "int", "default? base?", bound);
     const Value fallback = bound[0].type == V_MISSING ? tmpl_int(0) : bound[0];
-    const int64_t base = bound[1].type == V_MISSING ? 10 : tmpl_need_int(vm, bound[1], "base");
+    /* What is no base is asked for with text only, and then is as 1 is: an error that the filter
+     * catches. */
+    const int64_t base = bound[1].type == V_MISSING ? 10
+                         : tmpl_is_integer(bound[1]) ? tmpl_integer(bound[1])
+                                                     : 1;
     if (value.type == V_UNDEFINED)
         tmpl_raise_undefined(vm, value);
     if (tmpl_is_integer(value))

@@ -314,8 +314,6 @@ const FilterRow tmpl_filters_text[] = {
     {"truncate", truncate_text},
     {"wordcount", wordcount},
     {"tojson", to_json},
-    {"pprint", refused},
-    {"random", refused},
     {"urlize", refused},
     {"wordwrap", refused},
     {NULL, NULL},
@@ -325,7 +323,7 @@ FilterFn *tmpl_filter_find(const Str *name)
 {
     const FilterRow *const tables[] = {tmpl_filters_text, tmpl_filters_list,
                                        tmpl_filters_number, tmpl_filters_order,
-                                       tmpl_filters_html};
+                                       tmpl_filters_html, tmpl_filters_python};
 
     for (size_t t = 0; t < G_N_ELEMENTS(tables); t++)
         for (const FilterRow *row = tables[t]; row->name; row++)

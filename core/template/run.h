@@ -199,7 +199,7 @@ typedef struct FilterRow {
     FilterFn *fn;
 } FilterRow;
 extern const FilterRow tmpl_filters_text[], tmpl_filters_list[], tmpl_filters_number[],
-    tmpl_filters_order[], tmpl_filters_html[];
+    tmpl_filters_order[], tmpl_filters_html[], tmpl_filters_python[];
 
 /* Is @name an attribute of @v's type in Python, and one that the sandbox allows? */
 typedef enum AttrState { ATTR_NONE, ATTR_SAFE, ATTR_UNSAFE } AttrState;

@@ -117,7 +117,8 @@ static void test_known_but_not_had(void)
     static const char *const texts[] = {
         "{% autoescape true %}{% endautoescape %}", "{{ 2 ** 64 }}", "{{ lipsum() }}",
         "{% block a %}{{ super() }}{% endblock %}", "{{ self.a() }}{% block a %}{% endblock %}",
-        "{{ '&lt;' | striptags }}", "{{ 'a' | pprint }}", "{{ 'a' | wordwrap }}",
+        "{{ '&lt;' | striptags }}", "{{ ('a' * 79) | pprint }}", "{{ {1: 2, 'a': 3} | pprint }}",
+        "{{ [1, 2] | random }}", "{{ 'a' | wordwrap }}",
         "{{ 'a' | urlize }}", "{{ 9223372036854775807 + 1 }}", "{{ range }}",
         "{{ 99999999999999999999 }}", "{{ [1] | map('int') }}"};
 

@@ -144,6 +144,11 @@ add("html",
     "<p{{ {'class': 'a\"b', 'x': none, 'y': u, 'n': 5} | xmlattr }}>{{ {'a': 1} | xmlattr(false) }}{{ {} | xmlattr }}", "{{ {'a b': 1} | xmlattr }}", "{{ {1: 1} | xmlattr }}",
     "{{ '<p>a  <b>b</b>\n<!-- <i> -->c</p> < d' | striptags }}|{{ 'x <!-- y' | striptags }}|{{ '' | striptags }}",
     "{{ 1 | filesizeformat }} {{ 999 | filesizeformat }} {{ 1000 | filesizeformat }} {{ 1500000 | filesizeformat }} {{ 1500000 | filesizeformat(true) }} {{ '1023' | filesizeformat(binary=true) }} {{ 0.5 | filesizeformat }} {{ 1e30 | filesizeformat }} {{ 1e24 | filesizeformat }} {{ -2500 | filesizeformat }} {{ true | filesizeformat }}", "{{ 'z' | filesizeformat }}", "{{ u | filesizeformat }}")
+add("python",
+    "{{ {'b': 1, 'a': [3, (1,), {'z': none, 'é': 2.50, 'A': 'x'}]} | pprint }} {{ [] | pprint }} {{ {} | pprint }} {{ s | pprint }} {{ n | pprint }} {{ none | pprint }} {{ u | pprint }} {{ [u] | pprint }} {{ {1: 2} | pprint }} {{ 1.0 | pprint }} {{ range(3) | pprint }}",
+    "{{ ('a' * 78) | pprint }}", "{{ messages[1] | pprint }}", "{{ [5] | random }}{{ 'x' | random }}{{ [] | random }}|{{ u | random }}|{{ '' | random is defined }}{{ range(4, 5) | random }}{{ (none,) | random }}", "{{ 5 | random }}", "{{ [].x | random.y }}", "{{ ([] | random).y }}",
+    "{{ u.__class__ }}|{{ u._undefined_name }}|{{ u | attr('__init__') }}|{{ u.__class__ is defined }}", "{{ u.__foo__ }}", "{{ u._zz }}", "{{ u['__class__'] }}", "{{ u.__class__.x }}", "{{ u | attr('x') }}",
+    "{{ 'abc' | int(3, 'x') }} {{ '2.5' | int(3, 'x') }} {{ '2' | int(3, none) }} {{ 2.7 | int(3, none) }} {{ d | int(9, s) }} {{ 'z' | int(3, 1.5) }} {{ '11' | int(3, true) }} {{ '11' | int(3, 100) }} {{ '11' | int(3, u) }}")
 add("errors",
     "{{", "{% if %}", "{% if t %}", "{% endif %}", "{% for x list %}{% endfor %}", "{{ 1 + }}", "{{ (1 }}", "{{ 'a }}", "{% nosuch %}", "{% set 1 = 2 %}", "{{ a b }}", "{# x", "{% raw %}", "{% do list.append(1) %}", "{% break %}", "{% macro m(a=1, b) %}{% endmacro %}", "{{ 1 is odd is even }}", "{{ f(a=1, 2) }}", "{% for loop in list %}{% endfor %}", "{{ }}", "{% call n %}{% endcall %}", "{{ [1, }}", "{{ d. }}", "{% else %}")
 add("chats",
