@@ -255,9 +255,11 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_check_links(doctor);
     davit_check_cache(doctor);
     davit_check_copies(doctor);
+    davit_check_absent_shards(doctor);
     davit_check_revisions(doctor);
     davit_check_names(doctor);
     davit_check_shapes(doctor);
+    davit_check_gguf_heads(doctor);
     davit_check_quant(doctor);
     davit_check_settings(doctor);
     davit_check_rotary(doctor);
@@ -267,6 +269,8 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_check_words(doctor);
     davit_check_adapter(doctor);
     davit_check_rank_files(doctor);
+    davit_check_no_model(doctor);
+    davit_check_conflict_marks(doctor);
     davit_check_machine(doctor);
     davit_check_devices(doctor);
     if (options->base)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the checks share. Reading order: table.c (all checks), examine.c (opening what can
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
- * what they look at: files.c links.c cache.c copies.c revisions.c names.c wrappers.c
- * experts.c shapes.c head.c quant.c settings.c rotary.c strict.c gguf_types.c vocabulary.c
- * words.c adapter.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
+ * what they look at: files.c links.c cache.c copies.c absent_shards.c revisions.c names.c wrappers.c
+ * experts.c shapes.c head.c quant.c settings.c rotary.c strict.c gguf_heads.c gguf_types.c vocabulary.c
+ * words.c adapter.c no_model.c conflict_marks.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
 
@@ -113,6 +113,7 @@ bool davit_doctor_misses(const DavitDoctor *doctor, const char *tails);
 void davit_check_files(DavitDoctor *doctor);    /* D05 D38 D39 D42 D43 D45 D48 D49 */
 void davit_check_links(DavitDoctor *doctor);    /* D35 D39 */
 void davit_check_revisions(DavitDoctor *doctor); /* D04 D15: files of a set against each other */
+void davit_check_absent_shards(DavitDoctor *doctor); /* D04 */
 void davit_check_copies(DavitDoctor *doctor);   /* D04: tensors stored twice */
 void davit_check_cache(DavitDoctor *doctor);    /* D35 D36 D40 D41 */
 void davit_check_names(DavitDoctor *doctor);    /* D06 D09, wrappers and experts */
@@ -124,10 +125,14 @@ void davit_check_quant(DavitDoctor *doctor);    /* D17 D18 D19 */
 void davit_check_settings(DavitDoctor *doctor); /* D20 */
 void davit_check_rotary(DavitDoctor *doctor);   /* D20: frequencies that the weights hold */
 void davit_check_strict(DavitDoctor *doctor);   /* D10: what is no JSON in config.json */
+void davit_check_gguf_heads(DavitDoctor *doctor); /* D10 */
 void davit_check_gguf_types(DavitDoctor *doctor); /* D03: types of settings */
 void davit_check_vocabulary(DavitDoctor *doctor); /* D14: ids of the tokenizer's files */
 void davit_check_words(DavitDoctor *doctor);    /* D14 D21 */
 void davit_check_adapter(DavitDoctor *doctor);  /* D22 */
+/* D22 D10: not a model; after the checks of names and shapes, whose findings it explains. */
+void davit_check_no_model(DavitDoctor *doctor);
+void davit_check_conflict_marks(DavitDoctor *doctor); /* JSON_INVALID of any check */
 void davit_check_machine(DavitDoctor *doctor);  /* D24 to D33 */
 void davit_check_devices(DavitDoctor *doctor);  /* D34 */
 void davit_check_rank_files(DavitDoctor *doctor); /* D44 */

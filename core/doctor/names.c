@@ -287,9 +287,49 @@ bool davit_doctor_misses(const DavitDoctor *d, const char *tails)
     return false;
 }
 
+/* Rows of the parts of a joined matrix, "q 192 | k 64 | v 64", where the config's sizes add up to
+ * them; NULL = they do not. */
+static const char *parts_of(DavitDoctor *d, const Join *join, uint64_t rows)
+{
+    int64_t heads, kv, dim, hidden, inner;
+
+    if (join == &joins[1])
+        return davit_patient_int(&d->patient, "intermediate_size", &inner) && inner > 0 &&
+                       rows == 2 * (uint64_t)inner
+                   ? davit_doctor_text(d, "gate %" PRId64 " | up %" PRId64, inner, inner)
+                   : NULL;
+    if (!davit_patient_int(&d->patient, "num_attention_heads", &heads) || heads <= 0 ||
+        heads > INT32_MAX || !davit_patient_int(&d->patient, "hidden_size", &hidden))
+        return NULL;
+    if (!davit_patient_int(&d->patient, "num_key_value_heads", &kv))
+        kv = heads;
+    if (!davit_patient_int(&d->patient, "head_dim", &dim) || dim <= 0)
+        dim = hidden / heads;
+    if (kv <= 0 || kv > heads || dim <= 0 || dim > INT32_MAX ||
+        rows != (uint64_t)(heads + 2 * kv) * (uint64_t)dim)
+        return NULL;
+    return davit_doctor_text(d, "q %" PRId64 " | k %" PRId64 " | v %" PRId64, heads * dim, kv * dim,
+                             kv * dim);
+}
+
+/* Is it a missing tensor that lies in a joined one? @ctx: the join's parts. */
+static bool is_part_missing(const DavitRecord *r, const void *ctx)
+{
+    static const char *const parts[][3] = {
+        {".q_proj.", ".k_proj.", ".v_proj."}, {".gate_proj.", ".up_proj.", ".up_proj."}};
+    const size_t which = ctx == &joins[1];
+
+    for (size_t i = 0; r->code == DAVIT_R_TENSOR_MISSING && r->subject && i < 3; i++)
+        if (strstr(r->subject, parts[which][i]))
+            return true;
+    return false;
+}
+
 static void say_join(DavitDoctor *d, const Join *join, const davit_tensor_info *t,
                      bool joined)
 {
+    const char *parts = joined && t->rank == 2 ? parts_of(d, join, t->shape[0]) : NULL;
+
     davit_doctor_say(
         d, "D09",
         &(DavitFinding){
@@ -297,12 +337,17 @@ static void say_join(DavitDoctor *d, const Join *join, const davit_tensor_info *
             .subject = t->name,
             .expected = davit_doctor_text(d, "%s %s", join->what,
                                           joined ? "apart" : "in one tensor"),
-            .found = davit_doctor_text(
-                d, "%s, %" PRIu64 " rows", joined ? "in one tensor" : "apart", t->shape[0]),
+            .found = davit_doctor_text(d, "%s, %" PRIu64 " rows%s%s", joined ? "in one tensor" : "apart",
+                                       t->shape[0], parts ? " = " : "", parts ? parts : ""),
             .message = joined ? "projections are joined already, and this architecture "
                                 "wants them apart"
                               : "projections are apart, and this architecture wants them "
-                                "joined"});
+                                "joined",
+            .hint = parts ? davit_doctor_text(d, "cut the rows of each such weight and bias apart (%s) and "
+                                                 "save them under the architecture's names", parts)
+                          : NULL});
+    if (parts)
+        davit_doctor_drop(d, "D07", is_part_missing, join);
 }
 
 static void check_joins(DavitDoctor *d)

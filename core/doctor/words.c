@@ -7,6 +7,7 @@
 #include "template/template.h"
 
 #define MAX_SAID 8 /* findings of one kind */
+#define FEW 3u /* files of one model may differ in fewer */
 
 static int32_t id_of(const DavitDoctor *d, const char *text)
 {
@@ -27,6 +28,25 @@ static bool stops(const DavitDoctor *d, int32_t id)
 }
 
 /* ---- stop tokens ---- */
+
+/* "3000 (<|eot|>), 3005", the ids that stop; "none". */
+static const char *stop_text(DavitDoctor *d)
+{
+    size_t n;
+    const int32_t *ids = davit_settings_eos_ids(d->patient.settings, &n);
+    g_autoptr(GString) out = g_string_new(n ? NULL : "none");
+
+    for (size_t i = 0; i < MIN(n, (size_t)MAX_SAID); i++) {
+        size_t len = 0;
+        const char *text =
+            d->patient.tokenizer ? davit_tokenizer_text(d->patient.tokenizer, ids[i], &len) : NULL;
+
+        g_string_append_printf(out, "%s%d", i ? ", " : "", ids[i]);
+        if (text)
+            g_string_append_printf(out, " (%.*s)", (int)MIN(len, 40u), text);
+    }
+    return davit_doctor_text(d, "%s", out->str);
+}
 
 static void check_ids(DavitDoctor *d)
 {
@@ -53,7 +73,9 @@ static void check_ids(DavitDoctor *d)
                                     davit_tokenizer_n_ids(d->patient.tokenizer)),
                                 .found = davit_doctor_text(d, "%d", ids[i]),
                                 .message = "a stop token is not in the vocabulary and "
-                                           "can never be seen"});
+                                           "can never be seen",
+                                .hint = "take the tokenizer and the file that states the id "
+                                        "from one place"});
     }
     davit_doctor_fact(d, "D21", "%s%s", fact->str, n ? "" : " none");
     if (n == 0)
@@ -136,7 +158,7 @@ static void check_own_eos(DavitDoctor *d)
                             .subject = "eos_token_id",
                             .expected = davit_doctor_text(
                                 d, "%d (%s), as tokenizer_config.json says", id, text),
-                            .found = "other ids",
+                            .found = stop_text(d),
                             .message = "the tokenizer's stop token is none of the "
                                        "model's: answers may run on after it"});
 }
@@ -167,7 +189,7 @@ static void check_turn_end(DavitDoctor *d)
                             .subject = "eos_token_id",
                             .expected = davit_doctor_text(d, "%d (%s) among the ids", id,
                                                           turn_ends[i]),
-                            .found = "other ids",
+                            .found = stop_text(d),
                             .message = "the chat template ends a turn with a token that "
                                        "does not stop the answer",
                             .hint = davit_doctor_text(
@@ -272,39 +294,81 @@ static void tell_bos_pair(DavitDoctor *d)
 
 /* ---- D14: two files about the same tokens ---- */
 
+/* A row of added_tokens_decoder that tokenizer.json does not bear out; a few are told one by one, many
+ * mean that one of the files is another model's. */
+typedef struct Stray {
+    const char *key, *wanted; /* (borrowed) */
+} Stray;
+
+static const char *text_of_key(const DavitDoctor *d, const char *key, size_t *len)
+{
+    const guint64 id = g_ascii_strtoull(key, NULL, 10);
+
+    *len = 0;
+    return id <= INT32_MAX ? davit_tokenizer_text(d->patient.tokenizer, (int32_t)id, len) : NULL;
+}
+
+static void say_stray(DavitDoctor *d, const Stray *s)
+{
+    size_t len;
+    const char *text = text_of_key(d, s->key, &len);
+
+    davit_doctor_say(
+        d, "D14",
+        &(DavitFinding){
+            .severity = DAVIT_WARNING,
+            .subject = davit_doctor_text(d, "tokenizer_config.json: added_tokens_decoder.%s", s->key),
+            .expected = text ? davit_doctor_text(d, "%.*s, as in tokenizer.json", (int)MIN(len, 60u), text)
+                             : "an id of tokenizer.json",
+            .found = s->wanted,
+            .message = "the tokenizer's two files differ; tokenizer.json counts"});
+}
+
+static void say_strays(DavitDoctor *d, const Stray *s, size_t n, size_t n_all)
+{
+    size_t len;
+    const char *text = text_of_key(d, s->key, &len);
+
+    davit_doctor_say(
+        d, "D14",
+        &(DavitFinding){
+            .severity = DAVIT_WARNING,
+            .subject = "tokenizer.json",
+            .expected = davit_doctor_text(d, "the added tokens of tokenizer_config.json: %s is %.60s",
+                                          s->key, s->wanted),
+            .found = davit_doctor_text(d, "%zu of %zu are not so: %s is %.*s", n, n_all, s->key,
+                                       text ? (int)MIN(len, 60u) : 7, text ? text : "nothing"),
+            .message = "tokenizer.json is of another model than tokenizer_config.json: texts become "
+                       "other tokens than those the weights know, and stop tokens are not seen",
+            .hint = "take both files from where the weights came from"});
+}
+
 static void check_added(DavitDoctor *d)
 {
     json_t *table = json_object_get(d->patient.tokenizer_config, "added_tokens_decoder");
+    Stray strays[MAX_SAID];
     const char *key;
     json_t *row;
-    size_t n_said = 0;
+    size_t n = 0, n_all = 0;
 
     json_object_foreach(table, key, row)
     {
         const char *wanted = json_string_value(json_object_get(row, "content"));
-        const guint64 id = g_ascii_strtoull(key, NULL, 10);
-        size_t len = 0;
-        const char *text =
-            id <= INT32_MAX ? davit_tokenizer_text(d->patient.tokenizer, (int32_t)id, &len)
-                            : NULL;
+        size_t len;
+        const char *text = text_of_key(d, key, &len);
 
-        if (!wanted || (text && strlen(wanted) == len && memcmp(wanted, text, len) == 0) ||
-            n_said++ >= MAX_SAID)
+        n_all += wanted != NULL;
+        if (!wanted || (text && strlen(wanted) == len && memcmp(wanted, text, len) == 0))
             continue;
-        davit_doctor_say(d, "D14",
-                         &(DavitFinding){.severity = DAVIT_WARNING,
-                                         .subject = davit_doctor_text(
-                                             d, "tokenizer_config.json: "
-                                                "added_tokens_decoder.%s", key),
-                                         .expected = text ? davit_doctor_text(
-                                                                d, "%.*s, as in "
-                                                                   "tokenizer.json",
-                                                                (int)len, text)
-                                                          : "an id of tokenizer.json",
-                                         .found = wanted,
-                                         .message = "the tokenizer's two files differ; "
-                                                    "tokenizer.json counts"});
+        if (n < MAX_SAID)
+            strays[n] = (Stray){key, wanted};
+        n++;
     }
+    if (n >= FEW && 2 * n >= n_all)
+        say_strays(d, &strays[0], n, n_all);
+    else
+        for (size_t i = 0; i < MIN(n, (size_t)MAX_SAID); i++)
+            say_stray(d, &strays[i]);
 }
 
 /* Special tokens that the tokenizer gives for no text: templates that write them write
