@@ -270,7 +270,8 @@ static void tell_unknown(const Job *job)
                     .message = davit_report_text(report, "%zu id%s no token and give%s no text",
                                                  job->n_unknown,
                                                  job->n_unknown == 1 ? " has" : "s have",
-                                                 job->n_unknown == 1 ? "s" : "")});
+                                                 job->n_unknown == 1 ? "s" : ""),
+                    .hint = "another tokenizer's ids would give another text, too"});
 }
 
 /* One encoder for each thread that @n bytes are worth. */
@@ -300,6 +301,9 @@ static int run(DavitCall *call)
         return davit_call_usage(call, "TEXT", "give a text, or --file with a file's name or - for standard input", NULL);
     if (davit_call_has(call, "lines") && !file)
         return davit_call_usage(call, "--lines", "goes with --file", NULL);
+    if (davit_call_has(call, "decode") &&
+        (davit_call_has(call, "count") || davit_call_has(call, "explain")))
+        return davit_call_usage(call, "--decode", "does not go with --count and --explain", NULL);
     if (davit_call_has(call, "offsets") &&
         (!call->json || davit_call_has(call, "decode") || davit_call_has(call, "explain")))
         return davit_call_usage(call, "--offsets",
@@ -322,7 +326,7 @@ static int run(DavitCall *call)
                       (davit_call_has(call, "safe") ? DAVIT_ENCODE_SAFE : 0),
                .inputs = json_array()};
     make_encoders(&job, n);
-    const bool explain = davit_call_has(call, "explain") && !davit_call_has(call, "decode");
+    const bool explain = davit_call_has(call, "explain");
     if (explain)
         explain_head(&job);
     if (davit_call_has(call, "lines"))
