@@ -87,8 +87,10 @@ void davit_bpe_need_chars(const DavitBpe *bpe);
 #define DAVIT_JOIN_BITS 19
 
 /* Next place in (from, n] of a piece of a byte_level table where it may be cut without changing
- * any id: between two characters that no token joins. Parts of a piece are not looked up whole. */
-size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from);
+ * any id: between two characters that no token joins. Parts of a piece are not looked up whole.
+ * *out_id: the id of a part that is one character, if it begins as one symbol; else -1. */
+size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from,
+                      int32_t *out_id);
 
 /* Append the ids of one piece, or with @whole = false of a part of one. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when
  * the unknown token is needed and its name is not in the vocabulary. */

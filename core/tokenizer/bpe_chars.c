@@ -304,15 +304,19 @@ static bool fill_joins(const Edges *e)
     return true;
 }
 
-size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from)
+size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from,
+                      int32_t *out_id)
 {
-    uint32_t size, last = 0;
+    uint32_t cp = 0, size, last = 0;
+    const int32_t id = davit_bpe_char(bpe, piece, n, from, &cp, &size);
+    size_t at = from + size;
 
-    for (size_t at = from; at < n; at += size) {
-        uint32_t cp = 0;
-
+    *out_id = id;
+    last = id >= 0 && cp >= FIRST_CP ? cp : 0;
+    for (; at < n; at += size) {
         if (davit_bpe_char(bpe, piece, n, at, &cp, &size) < 0 || cp < FIRST_CP) {
             last = 0;
+            *out_id = -1;
             continue;
         }
         if (last > 0) {
@@ -322,6 +326,7 @@ size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t f
                 return at;
         }
         last = cp;
+        *out_id = -1;
     }
     return n;
 }

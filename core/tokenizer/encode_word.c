@@ -123,15 +123,22 @@ void davit_encode_tell(const DavitEncodeJob *job, const char *text, size_t len,
         job->fn(job->ctx, &piece);
 }
 
-/* A piece of a byte-level model, part by part. */
+/* A piece of a byte-level model, part by part. A part that is one character has its id in a table
+ * of a quarter of a megabyte; the words lie in two. */
 static int32_t encode_parts(DavitEncodeJob *job, const char *piece, size_t len)
 {
     const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
-    int32_t status = DAVIT_OK;
+    DavitIds *out = job->out;
+    int32_t status = DAVIT_OK, id;
 
+    if (!davit_ids_reserve(out, len)) /* no more ids than bytes */
+        return DAVIT_E_LIMIT;
     for (size_t from = 0, end; from < len && status == DAVIT_OK; from = end) {
-        end = davit_bpe_part(bpe, piece, len, from);
-        status = encode_word(job, piece + from, end - from, end - from == len);
+        end = davit_bpe_part(bpe, piece, len, from, &id);
+        if (id >= 0)
+            out->ids[out->n++] = id;
+        else
+            status = encode_word(job, piece + from, end - from, end - from == len);
     }
     return status;
 }
@@ -143,7 +150,7 @@ int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
     size_t from = 0;
     int32_t status = DAVIT_OK;
 
-    if (job->wide && bpe->joins && len > 3)
+    if (job->wide && bpe->joins && (len > 3 || (len == 3 && (uint8_t)*piece >= 0xe0)))
         status = encode_parts(job, piece, len);
     else if (!bpe->cuts)
         status = encode_word(job, piece, len, true);

@@ -285,17 +285,24 @@ static void learn(GRand *rand, Fixture *f, GArray *merges)
     }
 }
 
-/* Returns: how many cuts there were. */
+/* Returns: how many cuts there were. Where a part has an id of its own, encoding gives it. */
 static size_t encode_in_parts(const DavitBpe *bpe, DavitBpeScratch *scratch,
                               const GString *text, DavitIds *out)
 {
     size_t n_parts = 0;
 
     for (size_t from = 0, end; from < text->len; from = end, n_parts++) {
-        end = davit_bpe_part(bpe, text->str, text->len, from);
+        const size_t before = out->n;
+        int32_t id;
+
+        end = davit_bpe_part(bpe, text->str, text->len, from, &id);
         g_assert_cmpint(
             davit_bpe_encode(bpe, scratch, text->str + from, end - from, false, out), ==,
             DAVIT_OK);
+        if (id >= 0) {
+            g_assert_cmpuint(out->n, ==, before + 1);
+            g_assert_cmpint(out->ids[before], ==, id);
+        }
     }
     return n_parts - 1;
 }
