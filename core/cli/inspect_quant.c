@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "plan/plan.h"
 
-/* Modules with the same scheme, layout, suffixes and dtypes. */
+/* Modules with the same scheme, layout, width of codes, suffixes and dtypes. */
 typedef struct Group {
     const DavitModule *first; /* (borrowed, the list of modules) */
     uint64_t n_modules, n_weights, n_bytes;
@@ -22,11 +22,12 @@ static const char *suffix_of(const DavitModule *m, const davit_tensor_info *t)
     return *rest == '.' ? rest + 1 : rest;
 }
 
-/* (owned) "int8/1 weight:i8/1 weight_scale:bf16/1" */
+/* (owned) "int8/1 8 weight:i8/1 weight_scale:bf16/1" */
 static char *key_of(const DavitModule *m, const DavitCheckpoint *c)
 {
     GString *key = g_string_new(m->desc->layout);
 
+    g_string_append_printf(key, " %u", m->desc->codes.bits);
     for (size_t p = 0; p < m->n_parts; p++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(c, m->tensor[p]);
 

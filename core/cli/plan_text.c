@@ -74,7 +74,14 @@ static char *joined(const json_t *list, const char *between)
 static char *layouts_text(const json_t *slot)
 {
     GString *text = g_string_new(NULL);
+    size_t i;
+    json_t *other;
     append_layout(text, text_of(slot, "stored"));
+    json_array_foreach(json_object_get(slot, "also_stored"), i, other)
+    {
+        g_string_append_c(text, '+');
+        append_layout(text, json_string_value(other));
+    }
     if (strcmp(text_of(slot, "stored"), text_of(slot, "layout")) != 0) {
         g_string_append(text, " -> ");
         append_layout(text, text_of(slot, "layout"));

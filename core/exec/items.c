@@ -148,10 +148,10 @@ static int32_t place_segment(const DavitPlan *plan, const DavitSlot *slot,
                               slot->access == DAVIT_ACCESS_PACK ? slot->pack->row_block : 1);
         *at = davit_align_up(end, align_of(plan, slot));
     }
-    if (davit_pack_map_bytes(slot)) {
+    if (davit_pack_map_bytes(slot, source)) {
         seg.part_off[1] = *at;
         seg.n_parts = 2;
-        *at = davit_align_up(*at + davit_pack_map_bytes(slot), align_of(plan, slot));
+        *at = davit_align_up(*at + davit_pack_map_bytes(slot, source), align_of(plan, slot));
     }
     g_array_append_val(segments, seg);
     return DAVIT_OK;

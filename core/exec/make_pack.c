@@ -36,7 +36,7 @@ static davit_quant_out decode_buffers(DavitLane *lane, const DavitItem *item, ui
     const DavitSlot *slot = item->slot;
     const uint64_t n_scales = n_rows * davit_pack_groups(slot, item->source);
     const uint64_t n_cols = davit_pack_cols(slot, item->source);
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, factors),
                            .form = n_scales ? DAVIT_FORM_CODES : DAVIT_FORM_F32,
                            .stride = n_cols};
     if (n_scales == 0) {
@@ -46,6 +46,9 @@ static davit_quant_out decode_buffers(DavitLane *lane, const DavitItem *item, ui
     out.cols = (uint32_t *)(void *)davit_lane_take(lane, n_cols * sizeof(uint32_t));
     out.scales = (float *)(void *)davit_lane_take(lane, n_scales * sizeof(float));
     out.zeros = (float *)(void *)davit_lane_take(lane, n_scales * sizeof(float));
+    if (davit_pack_factor_bytes(slot, item->source))
+        out.factors =
+            (float *)(void *)davit_lane_take(lane, davit_pack_factor_bytes(slot, item->source));
     out.codes = davit_lane_take(lane, n_rows * n_cols);
     return out;
 }
@@ -79,14 +82,28 @@ static davit_quant_out decode_block(DavitLane *lane, const DavitItem *item, cons
     return to;
 }
 
-/* Which input each code column belongs to: the same for all rows, so that of the first block
- * is kept. */
-static int32_t put_map(DavitLane *lane, const DavitItem *item, const uint32_t *cols,
+/* Bytes of part 1 of the segment, from @at of it on. */
+static int32_t put_part1(DavitLane *lane, const DavitItem *item, uint64_t segment, uint64_t at,
+                         const void *bytes, uint64_t n)
+{
+    const uint64_t off = segment + davit_map_off(lane->plan, item->slot, item->source) + at;
+    lane->stats.packed_bytes += n;
+    if (!lane->base)
+        return davit_lane_put(lane, item, off, bytes, n);
+    memcpy(lane->base + off, bytes, n);
+    return DAVIT_OK;
+}
+
+/* Which input each code column belongs to, and the inputs' factors: the same for all rows, so that
+ * those of the first block are kept. */
+static int32_t put_map(DavitLane *lane, const DavitItem *item, const davit_quant_out *out,
                        uint64_t segment)
 {
-    const uint64_t n_cols = item->slot->n_cols, n = davit_pack_map_bytes(item->slot);
+    const uint64_t n_factors = davit_pack_factor_bytes(item->slot, item->source);
+    const uint64_t n = davit_pack_map_bytes(item->slot, item->source) - n_factors;
+    const uint64_t n_cols = item->slot->n_cols;
+    const uint32_t *cols = out->cols;
     const bool filled = item->source->module->desc->codes.n_cols != 0;
-    const uint64_t off = segment + davit_map_off(lane->plan, item->slot, item->source);
     for (uint64_t i = 0; i < n / sizeof *cols; i++) {
         if (cols[i] >= n_cols && !(filled && cols[i] == DAVIT_CODES_NONE))
             return davit_report_add(
@@ -100,11 +117,10 @@ static int32_t put_map(DavitLane *lane, const DavitItem *item, const uint32_t *c
                                 .found = davit_report_text(lane->report, "%u", cols[i]),
                                 .message = "a column map points outside the matrix"});
     }
-    lane->stats.packed_bytes += n;
-    if (!lane->base)
-        return davit_lane_put(lane, item, off, (const uint8_t *)cols, n);
-    memcpy(lane->base + off, cols, n);
-    return DAVIT_OK;
+    int32_t status = n ? put_part1(lane, item, segment, 0, cols, n) : DAVIT_OK;
+    if (!status && n_factors)
+        status = put_part1(lane, item, segment, n, out->factors, n_factors);
+    return status;
 }
 
 static int32_t pack_block(DavitLane *lane, const DavitItem *item, const DavitStage *stage,
@@ -125,8 +141,9 @@ static int32_t pack_block(DavitLane *lane, const DavitItem *item, const DavitSta
     }
     const davit_quant_out out = decode_block(lane, item, stage, expert, row, n_rows);
     slot->pack->pack(slot->pack_self, &weight, NULL, &out, n_rows, dst);
-    return row == 0 && davit_pack_map_bytes(slot) ? put_map(lane, item, out.cols, segment)
-                                                   : DAVIT_OK;
+    return row == 0 && davit_pack_map_bytes(slot, item->source)
+               ? put_map(lane, item, &out, segment)
+               : DAVIT_OK;
 }
 
 int32_t davit_make_packed(DavitLane *lane, const DavitItem *item, const DavitStage *stage,

@@ -27,6 +27,17 @@ GHashTable *test_counts_new(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
+/* Where the rows of @seg come from. */
+static const DavitSlotSource *source_of(const DavitSlot *slot, const davit_segment *seg)
+{
+    for (size_t s = 0; s < slot->n_sources; s++) {
+        const DavitSlotSource *source = &slot->sources[s];
+        if (seg->expert - source->slot_expert < source->n_experts && seg->row == source->slot_row)
+            return source;
+    }
+    g_assert_not_reached();
+}
+
 static void add_part(GChecksum *sum, const DavitPlan *plan, const DavitSlot *slot,
                      const davit_segment *seg, uint64_t part)
 {
@@ -34,7 +45,7 @@ static void add_part(GChecksum *sum, const DavitPlan *plan, const DavitSlot *slo
     if (slot->access == DAVIT_ACCESS_PACK)
         n = part == 0 ? (seg->n_rows + slot->pack->row_block - 1) / slot->pack->row_block *
                             seg->row_bytes[0]
-                      : davit_pack_map_bytes(slot);
+                      : davit_pack_map_bytes(slot, source_of(slot, seg));
     else if (seg->row_bytes[part] == 0)
         n = davit_part_bytes(plan, slot->sources[0].module, part);
     g_checksum_update(sum, seg->part[part], (gssize)n);

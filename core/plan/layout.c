@@ -120,13 +120,32 @@ static bool blocks_aligned(const davit_pack *pack, const DavitSlot *slot)
     return slot->perm_heads == 0;
 }
 
+/* A plain module as one more kind of codes. Returns: false if it is not plain, or @pack does not know
+ * them. */
+static bool plain_codes(const davit_pack *pack, const davit_quant_desc *d, davit_quant_codes *out)
+{
+    const bool is_f32 = strcmp(d->layout, "f32/1") == 0, is_f16 = strcmp(d->layout, "f16/1") == 0;
+
+    if (pack->struct_size < DAVIT_END(davit_pack, flags) || !(pack->flags & DAVIT_PACK_PLAIN) ||
+        !(is_f32 || is_f16 || strcmp(d->layout, "bf16/1") == 0))
+        return false;
+    *out = (davit_quant_codes){.bits = is_f32 ? 32 : 16,
+                               .kind = DAVIT_CODE_PLAIN,
+                               .scale_type = is_f32   ? DAVIT_SCALE_F32
+                                             : is_f16 ? DAVIT_SCALE_F16
+                                                      : DAVIT_SCALE_BF16};
+    return true;
+}
+
 void davit_pack_params(const davit_pack *pack, const DavitSlot *slot,
                        const DavitSlotSource *source, uint64_t params[8])
 {
     const davit_quant_desc *d = source->module->desc;
     davit_quant_codes codes = d->codes;
+    const bool plain = !davit_pack_from_stored(pack, slot) && plain_codes(pack, d, &codes);
 
-    if (davit_pack_from_stored(pack, slot) || !(pack->forms & d->forms & DAVIT_FORM_CODES)) {
+    if (!plain &&
+        (davit_pack_from_stored(pack, slot) || !(pack->forms & d->forms & DAVIT_FORM_CODES))) {
         memcpy(params, d->params, sizeof d->params);
         return;
     }
@@ -167,25 +186,53 @@ uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source)
     return group == 0 ? 1 : (davit_pack_cols(slot, source) + group - 1) / group;
 }
 
-uint64_t davit_pack_map_bytes(const DavitSlot *slot)
+/* DAVIT_CODES_ flags of what a source is packed from. */
+static uint32_t pack_flags(const DavitSlot *slot, const DavitSlotSource *source)
 {
-    if (slot->access != DAVIT_ACCESS_PACK || !packs_codes(slot, &slot->sources[0]) ||
-        !(slot->sources[0].module->desc->codes.flags & DAVIT_CODES_MAP))
+    if (slot->access != DAVIT_ACCESS_PACK || !packs_codes(slot, source))
         return 0;
-    return davit_pack_cols(slot, &slot->sources[0]) * sizeof(uint32_t);
+    return source->module->desc->codes.flags;
+}
+
+uint64_t davit_pack_factor_bytes(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    return pack_flags(slot, source) & DAVIT_CODES_FACTORS ? slot->n_cols * sizeof(float) : 0;
+}
+
+uint64_t davit_pack_map_bytes(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    const uint64_t n = davit_pack_factor_bytes(slot, source);
+
+    if (!(pack_flags(slot, source) & DAVIT_CODES_MAP))
+        return n;
+    return n + davit_pack_cols(slot, source) * sizeof(uint32_t);
+}
+
+/* Inputs of one expert have one row of factors: its rows may not come from several modules. */
+static bool factors_fit(const DavitSlot *slot)
+{
+    for (size_t s = 0; s < slot->n_sources; s++)
+        if (slot->sources[s].module->desc->codes.flags & DAVIT_CODES_FACTORS &&
+            slot->sources[s].n_rows != slot->n_rows)
+            return false;
+    return true;
 }
 
 /* Can @pack be written from CODES that differ from source to source? */
 static bool packs_mixed(const davit_pack *pack, const DavitSlot *slot)
 {
     if (pack->struct_size < DAVIT_END(davit_pack, flags) || !(pack->flags & DAVIT_PACK_MIXED) ||
-        !(pack->forms & DAVIT_FORM_CODES))
+        !(pack->forms & DAVIT_FORM_CODES) || !factors_fit(slot))
         return false;
     for (size_t s = 0; s < slot->n_sources; s++) {
         const davit_quant_desc *d = slot->sources[s].module->desc;
 
-        if (!(d->forms & DAVIT_FORM_CODES) || d->codes.bits == 0 ||
-            (d->codes.flags & DAVIT_CODES_MAP) || davit_words_have(pack->from, d->layout))
+        davit_quant_codes plain;
+
+        if (davit_words_have(pack->from, d->layout) || d->codes.flags & DAVIT_CODES_MAP)
+            return false;
+        if (!plain_codes(pack, d, &plain) &&
+            (!(d->forms & DAVIT_FORM_CODES) || d->codes.bits == 0))
             return false;
     }
     return true;
@@ -199,6 +246,8 @@ static bool packs_decoded(const davit_pack *pack, const DavitSlot *slot)
 
     if (!(pack->forms & d->forms & DAVIT_FORM_CODES))
         return pack->forms & d->forms & DAVIT_FORM_F32;
+    if (!factors_fit(slot))
+        return false;
     for (size_t s = 0; s < slot->n_sources; s++)
         n_maps += slot->sources[s].n_experts;
     /* a kernel reorders its input once per call: one column map per weight */
@@ -375,7 +424,7 @@ static uint64_t own_bytes(const DavitDraft *draft, const DavitSlot *slot,
 
         n = (src->n_rows + block - 1) / block * davit_pack_block_bytes(slot, src);
         return src->n_experts *
-               (align_up(n, align) + align_up(davit_pack_map_bytes(slot), align));
+               (align_up(n, align) + align_up(davit_pack_map_bytes(slot, src), align));
     }
     if (slot->access == DAVIT_ACCESS_DECODE)
         return src->n_experts *

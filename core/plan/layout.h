@@ -46,8 +46,11 @@ uint64_t davit_pack_cols(const DavitSlot *slot, const DavitSlotSource *source);
 /* Scale groups of a row when @source is packed from codes; 0 = it is packed from float32 or as
  * stored. */
 uint64_t davit_pack_groups(const DavitSlot *slot, const DavitSlotSource *source);
-/* Bytes of the column map (uint32_t, part 1 of the segment) of a packed slot; 0 = none. */
-uint64_t davit_pack_map_bytes(const DavitSlot *slot);
+/* Bytes of part 1 of a segment of a packed @source: column map (uint32_t), then factors of inputs
+ * (float32); 0 = it has neither. */
+uint64_t davit_pack_map_bytes(const DavitSlot *slot, const DavitSlotSource *source);
+/* Of those the factors'. */
+uint64_t davit_pack_factor_bytes(const DavitSlot *slot, const DavitSlotSource *source);
 
 /* Write the choice and its bytes into @slot. @option's strings are interned or static. */
 void davit_layout_set(const DavitDraft *draft, DavitSlot *slot,

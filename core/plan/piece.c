@@ -153,11 +153,12 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
     if (slot->value_ops & DAVIT_VALUE_TRANSPOSE)
         n = piece->chunk_rows * value_row;
     else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot, source))
-        /* codes, scales, zeros, column map */
+        /* codes, scales, zeros, column map, factors */
         n = slot->pack->row_block *
                 (davit_pack_cols(slot, source) +
                  2 * davit_pack_groups(slot, source) * sizeof(float)) +
-            davit_pack_cols(slot, source) * sizeof(uint32_t);
+            davit_pack_cols(slot, source) * sizeof(uint32_t) +
+            davit_pack_factor_bytes(slot, source);
     else if (slot->access == DAVIT_ACCESS_PACK &&
              !davit_pack_from_stored(slot->pack, slot))
         n = slot->pack->row_block * value_row;
@@ -168,7 +169,7 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
     if (slot->device != DAVIT_ON_HOST) { /* a copy that waits for its upload */
         n = align_up(n) + piece->chunk_rows * out_row_bytes(slot, source);
         if (slot->access == DAVIT_ACCESS_PACK)
-            n += davit_pack_block_bytes(slot, source) + davit_pack_map_bytes(slot);
+            n += davit_pack_block_bytes(slot, source) + davit_pack_map_bytes(slot, source);
     }
     return n ? n + SCRATCH_TAKES * LANE_ALIGN : 0;
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plan/layout.h"
 #include "plan/piece.h"
 #include "plan/slot_kernels.h"
 
@@ -75,6 +76,23 @@ static void write_names(const char *key, const GPtrArray *names, DavitJsonWriter
     davit_json_end(w);
 }
 
+/* "also_stored": layouts of other sources than the first, each once; only where there are such. */
+static void write_other_layouts(const DavitSlot *slot, DavitJsonWriter *w)
+{
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+
+    if (slot->n_sources < 2 || !davit_slot_other_layout(slot))
+        return;
+    for (size_t s = 1; s < slot->n_sources; s++) {
+        const char *layout = slot->sources[s].module->desc->layout; /* interned */
+
+        if (layout != slot->stored_layout && !g_ptr_array_find(others, layout, NULL))
+            g_ptr_array_add(others, (char *)(uintptr_t)layout);
+    }
+    if (others->len)
+        write_names("also_stored", others, w);
+}
+
 static const char *slot_device(const DavitPlan *plan, const DavitSlot *slot)
 {
     if (slot->tied_to >= 0)
@@ -105,6 +123,7 @@ static void write_fields(const DavitPlan *plan, const DavitSlot *slot,
     davit_json_put_text(w, "scheme", module ? module->desc->scheme : NULL);
     davit_json_put_text(w, "quant", module && module->quant ? module->quant->id : NULL);
     davit_json_put_text(w, "stored", slot->stored_layout);
+    write_other_layouts(slot, w);
     davit_json_put_text(w, "layout", slot->layout);
     davit_json_put_text(w, "device", slot_device(plan, slot));
     write_names("kernels", kernels, w);

@@ -35,6 +35,20 @@ static size_t zeros_width(uint32_t type, size_t n)
     }
 }
 
+/* The rest of init for plain values, whose numbers are all that a block has. */
+static int init_plain(cpu_codes *out, cpu_codes *c)
+{
+    const uint32_t bits = c->what.scale_type == DAVIT_SCALE_F32 ? 32 : 16;
+
+    c->group = c->n_cols;
+    c->n_groups = 0;
+    if (c->what.bits != bits || c->what.scale_type > DAVIT_SCALE_BF16 ||
+        __builtin_mul_overflow(c->n_cols, bits, &c->block_bytes)) /* eight rows of bits / 8 */
+        return 0;
+    *out = *c;
+    return 1;
+}
+
 int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
 {
     cpu_codes c = {.n_cols = n_cols};
@@ -45,7 +59,10 @@ int cpu_codes_init(cpu_codes *out, uint64_t n_cols, const uint64_t params[8])
     if (c.what.n_cols)
         c.n_cols = n_cols = c.what.n_cols;
     c.group = c.what.group == 0 || c.what.group > n_cols ? n_cols : c.what.group;
-    if (c.what.bits < 1 || c.what.bits > 8 || n_cols == 0)
+    if (c.what.kind == DAVIT_CODE_PLAIN && n_cols && !c.what.flags)
+        return init_plain(out, &c);
+    if (c.what.bits < 1 || c.what.bits > 8 || n_cols == 0 ||
+        c.what.flags & ~(DAVIT_CODES_MAP | DAVIT_CODES_FACTORS))
         return 0;
     c.n_groups = cpu_ceil_div(n_cols, c.group);
     c.n_shared = c.what.scale_rows && c.what.scale_rows % CPU_GROUP == 0 ? 1 : CPU_GROUP;
@@ -92,6 +109,15 @@ const uint32_t *cpu_codes_map(const cpu_codes *c, const davit_weight *w, uint64_
     if (!(c->what.flags & DAVIT_CODES_MAP))
         return NULL;
     return (const uint32_t *)(const void *)cpu_segment_find(w, expert, 0)->part[1];
+}
+
+const float *cpu_codes_factors(const cpu_codes *c, const davit_weight *w, uint64_t expert)
+{
+    const uint64_t n_map = c->what.flags & DAVIT_CODES_MAP ? c->n_cols * sizeof(uint32_t) : 0;
+
+    if (!(c->what.flags & DAVIT_CODES_FACTORS))
+        return NULL;
+    return (const float *)(const void *)(cpu_segment_find(w, expert, 0)->part[1] + n_map);
 }
 
 /* ---- numbers ---- */
@@ -196,6 +222,21 @@ float cpu_codes_zero(const cpu_codes *c, const uint8_t *block, uint64_t lane, ui
     }
 }
 
+float cpu_codes_plain(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t k)
+{
+    const uint64_t i = k * CPU_GROUP + lane;
+    uint16_t half;
+    float f;
+
+    if (c->what.bits == 32) {
+        memcpy(&f, block + 4 * i, sizeof f);
+        return f;
+    }
+    memcpy(&half, block + 2 * i, sizeof half);
+    return c->what.scale_type == DAVIT_SCALE_F16 ? davit_ref_f16_to_f32(half)
+                                                 : from_bits((uint32_t)half << 16);
+}
+
 /* Code of column @col (0..31) of row @lane in the 32 columns at @codes. */
 static uint32_t code_at(const cpu_codes *c, const uint8_t *codes, uint64_t lane, uint64_t col)
 {
@@ -236,6 +277,10 @@ void cpu_codes_row(const cpu_codes *c, const uint8_t *block, uint64_t lane, floa
     const uint8_t *codes = block + c->code_off;
     float scale = 0, zero = 0;
 
+    for (uint64_t k = 0; c->what.kind == DAVIT_CODE_PLAIN && k < c->n_cols; k++)
+        out[k] = cpu_codes_plain(c, block, lane, k);
+    if (c->what.kind == DAVIT_CODE_PLAIN)
+        return;
     for (uint64_t k = 0; k < c->n_cols; k++) {
         if (k % c->group == 0) {
             scale = cpu_codes_scale(c, block, lane, k / c->group);
@@ -261,7 +306,7 @@ int32_t cpu_codes_check(void *self, const davit_call *call, const davit_sink *si
                              &(davit_refusal){
                                  .code = DAVIT_R_OP_MISSING,
                                  .subject = call->op,
-                                 .expected = "codes of 1 to 8 bits",
+                                 .expected = "codes of 1 to 8 bits, or plain values",
                                  .message = "these codes are not packed by this component",
                              });
         weight[i] = *w; /* the reference knows no packed name; sizes are what it checks */

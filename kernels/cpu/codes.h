@@ -11,6 +11,12 @@
  * Float codes: bytes 1 and 2 of a word change places (cpu_codes_byte), so that columns that
  * become floats together lie next to each other.
  *
+ * Factors of inputs (FACTORS) are multiplied with the activations before anything else; the scalar
+ * entries multiply the weights with them, as the definition says.
+ *
+ * Plain values (CODE_PLAIN, segments beside packed ones): no scales, no zeros, no planes; column after
+ * column, the eight rows' numbers side by side, in the type that scale_type names.
+ *
  * Sums with float32 activations: the weight is its canonical float32 value (E4M3: a 256th of it,
  * made good at the end, so that its least numbers stay exact); four partial sums per row and
  * token, column k in sum k mod 4, ascending, fused multiply-add; then (0 + 2) + (1 + 3). With
@@ -52,10 +58,14 @@ const uint8_t *cpu_codes_block(const cpu_codes *c, const davit_weight *w, uint64
 /* Columns' inputs of expert @expert, DAVIT_CODES_NONE = none; or NULL if they are in order.
  * (borrowed) the call */
 const uint32_t *cpu_codes_map(const cpu_codes *c, const davit_weight *w, uint64_t expert);
+/* Factors of the inputs of expert @expert, in their order; or NULL if there are none. (borrowed) the call */
+const float *cpu_codes_factors(const cpu_codes *c, const davit_weight *w, uint64_t expert);
 
 /* Scale and zero of a row of the block in group @g. */
 float cpu_codes_scale(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t g);
 float cpu_codes_zero(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t g);
+/* Number of a row of the block in column @k; PLAIN. */
+float cpu_codes_plain(const cpu_codes *c, const uint8_t *block, uint64_t lane, uint64_t k);
 /* A 4-bit kind's values; NULL for the other kinds. (static) [16] */
 const float *cpu_codes_table(uint32_t kind);
 /* Byte of a word that holds its column @j, and the column of byte @j. */
@@ -84,6 +94,9 @@ int32_t cpu_codes_check_avx2(void *self, const davit_call *call, const davit_sin
 void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, const float *x,
                         size_t x_stride, size_t n_tokens, float *scratch);
 size_t cpu_codes_scratch(uint64_t n_tokens);
+/* Its part for plain values. (codes_plain_avx2.c) */
+void cpu_codes_dot_plain_avx2(float *out, const cpu_codes *c, const uint8_t *block,
+                              const float *x, size_t x_stride, size_t n_tokens);
 /* Its half for float codes. (codes_float_avx2.c) */
 void cpu_codes_dot_float_avx2(float *out, const cpu_codes *c, const uint8_t *block,
                               const float *x, size_t x_stride, size_t n_tokens, float *scratch);

@@ -193,6 +193,10 @@ void cpu_codes_dot_avx2(float *out, const cpu_codes *c, const uint8_t *block, co
 {
     float *sums = scratch + CPU_CODES_CHUNK * CPU_GROUP;
 
+    if (c->what.kind == DAVIT_CODE_PLAIN) {
+        cpu_codes_dot_plain_avx2(out, c, block, x, x_stride, n_tokens);
+        return;
+    }
     if (c->what.kind != DAVIT_CODE_UINT) {
         cpu_codes_dot_float_avx2(out, c, block, x, x_stride, n_tokens, scratch);
         return;

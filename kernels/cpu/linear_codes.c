@@ -2,7 +2,8 @@
  * linear/1 and embed/1 on packed codes (codes.h): scalar, AVX2 with float32, AVX2 and VNNI
  * with 8-bit activations. Baseline code; functions with instruction sets are reached through entries
  * that ask for them.
- *   phase 0: a task is one token: its inputs into code order (MAP), or 1024 of them to 8 bits
+ *   phase 0: a task is one token: its inputs into code order and times their factors (MAP, FACTORS),
+ *            or 1024 of them to 8 bits
  *   phase 1: a task is eight output rows, all tokens
  * Where there is nothing to do in phase 0, it has no tasks. */
 #include <string.h>
@@ -24,9 +25,20 @@ static cpu_codes codes_of(const davit_weight *w)
     return c;
 }
 
-static int has_map(const davit_weight *w)
+/* Are inputs made ready before they are multiplied: put in code order, or times their factors? */
+static int has_order(const davit_weight *w)
 {
-    return (codes_of(w).what.flags & DAVIT_CODES_MAP) != 0;
+    return codes_of(w).what.flags != 0;
+}
+
+/* Code column @j of the input @x. */
+static float ordered_input(const float *x, const uint32_t *map, const float *factors, uint64_t j)
+{
+    const uint64_t k = map ? map[j] : j;
+
+    if (map && map[j] == DAVIT_CODES_NONE)
+        return 0.0f;
+    return factors ? x[k] * factors[k] : x[k];
 }
 
 /* ---- scalar ---- */
@@ -38,6 +50,7 @@ static void row_of(const davit_weight *w, uint64_t expert, uint64_t row, float *
     cpu_codes own;
     const cpu_codes *c = cpu_codes_at(w, expert, row, &all, &own);
     const uint32_t *map = cpu_codes_map(c, w, expert);
+    const float *factors = cpu_codes_factors(c, w, expert);
     uint64_t lane, n;
     const uint8_t *block = cpu_codes_block(c, w, expert, row, &lane, &n);
 
@@ -45,6 +58,8 @@ static void row_of(const davit_weight *w, uint64_t expert, uint64_t row, float *
     for (uint64_t j = 0; map && j < c->n_cols; j++)
         if (map[j] != DAVIT_CODES_NONE)
             out[map[j]] = work[j];
+    for (uint64_t k = 0; factors && k < w->n_cols; k++)
+        out[k] *= factors[k];
 }
 
 static void scalar_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
@@ -122,10 +137,10 @@ static void f32_size(void *self, const davit_call *call, uint64_t n_tokens, uint
     (void)self;
     (void)ctx;
 
-    out->scratch_bytes = has_map(w) ? rows * codes_of(w).n_cols * sizeof(float) : 0;
+    out->scratch_bytes = has_order(w) ? rows * codes_of(w).n_cols * sizeof(float) : 0;
     out->worker_bytes = cpu_codes_scratch(rows) + cpu_round_up(rows * CPU_GROUP * sizeof(float), 64);
     out->n_phases = 2;
-    out->n_tasks[0] = has_map(w) ? rows : 0;
+    out->n_tasks[0] = has_order(w) ? rows : 0;
     out->n_tasks[1] = cpu_ceil_div(w->n_rows, CPU_GROUP);
 }
 
@@ -134,12 +149,13 @@ static void reorder(const davit_call *call, uint64_t first, uint64_t count)
     const davit_weight *w = call->weight[0];
     const cpu_codes c = codes_of(w);
     const uint32_t *map = cpu_codes_map(&c, w, 0);
+    const float *factors = cpu_codes_factors(&c, w, 0);
 
     for (uint64_t t = first; t < cpu_min(first + count, call->in[0].n_rows); t++) {
         const float *x = cpu_in(call, 0, t);
         float *to = (float *)call->scratch + t * c.n_cols;
         for (uint64_t j = 0; j < c.n_cols; j++)
-            to[j] = map[j] == DAVIT_CODES_NONE ? 0.0f : x[map[j]];
+            to[j] = ordered_input(x, map, factors, j);
     }
 }
 
@@ -150,7 +166,7 @@ typedef void block_fn(const davit_call *call, const cpu_codes *c, const uint8_t 
 static void block_f32(const davit_call *call, const cpu_codes *c, const uint8_t *block,
                       float *out, float *scratch)
 {
-    const float *x = c->what.flags & DAVIT_CODES_MAP ? call->scratch : call->in[0].data;
+    const float *x = c->what.flags ? call->scratch : call->in[0].data;
 
     cpu_codes_dot_avx2(out, c, block, x, c->n_cols, call->in[0].n_rows, scratch);
 }
@@ -238,6 +254,7 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count, flo
     const cpu_codes c = codes_of(w);
     const uint64_t n_cols = c.n_cols, per_token = x_tasks(n_cols);
     const uint32_t *map = cpu_codes_map(&c, w, 0);
+    const float *factors = cpu_codes_factors(&c, w, 0);
 
     for (uint64_t i = first; i < first + count; i++) {
         const uint64_t t = i / per_token, col = i % per_token * X_TASK;
@@ -246,10 +263,9 @@ static void quantize(const davit_call *call, uint64_t first, uint64_t count, flo
         if (t >= call->in[0].n_rows)
             return; /* the host sized for tokens, this value has logit rows */
         cpu_xblock *xq = (cpu_xblock *)call->scratch + (t * PLANES * n_cols + col) / CPU_XBLOCK;
-        const float *x = map ? ordered : cpu_in(call, 0, t) + col;
-        for (uint64_t j = 0; map && j < n; j++)
-            ordered[j] =
-                map[col + j] == DAVIT_CODES_NONE ? 0.0f : cpu_in(call, 0, t)[map[col + j]];
+        const float *x = has_order(w) ? ordered : cpu_in(call, 0, t) + col;
+        for (uint64_t j = 0; x == ordered && j < n; j++)
+            ordered[j] = ordered_input(cpu_in(call, 0, t), map, factors, col + j);
         cpu_quantize_x(xq, x, (size_t)n);
         cpu_quantize_rest(xq + n_cols / CPU_XBLOCK, xq, x, n);
     }

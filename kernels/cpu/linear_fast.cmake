@@ -24,6 +24,7 @@ set(linear_vnni
 set(linear_avx2
   codes_avx2.c
   codes_float_avx2.c
+  codes_plain_avx2.c
   linear_dense_avx2.c
   linear_dequant_avx2.c
   linear_dequant_iq_avx2.c

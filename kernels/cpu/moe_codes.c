@@ -30,8 +30,11 @@ static void expand(const davit_weight *w, uint64_t e, uint64_t row, float *out)
     const cpu_codes *c = cpu_codes_at(w, e, row, &all, &own);
     uint64_t lane, n;
     const uint8_t *block = cpu_codes_block(c, w, e, row, &lane, &n);
+    const float *factors = cpu_codes_factors(c, w, e);
 
     cpu_codes_row(c, block, lane, out);
+    for (uint64_t k = 0; factors && k < w->n_cols; k++)
+        out[k] *= factors[k];
 }
 
 static void hidden_rows_scalar(const davit_call *call, uint64_t e, uint64_t r, uint64_t end,
@@ -91,6 +94,20 @@ static void moe_run_scalar(const davit_call *call, uint32_t phase, uint64_t firs
 
 /* ---- AVX2 ---- */
 
+/* @x times the factors of expert @e, if it has some, in what follows the dot's scratch. */
+static const float *times_factors(const davit_weight *w, const cpu_codes *c, uint64_t e,
+                                  const float *x, float *work)
+{
+    const float *factors = cpu_codes_factors(c, w, e);
+    float *to = work + cpu_codes_scratch(1) / sizeof *work;
+
+    if (!factors)
+        return x;
+    for (uint64_t k = 0; k < w->n_cols; k++)
+        to[k] = x[k] * factors[k];
+    return to;
+}
+
 /* Rows [row, row + n), n <= 8, of expert @e times @x into @out. */
 static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint64_t row,
                      uint64_t n, const float *x, float *work, float *out)
@@ -104,7 +121,7 @@ static void row_dots(const davit_weight *w, const cpu_codes *c, uint64_t e, uint
         float dots[CPU_GROUP];
 
         some = cpu_min(some, n - r);
-        cpu_codes_dot_avx2(dots, at, block, x, at->n_cols, 1, work);
+        cpu_codes_dot_avx2(dots, at, block, times_factors(w, at, e, x, work), at->n_cols, 1, work);
         memcpy(out + r, dots + lane, some * sizeof *out);
     }
 }
@@ -183,7 +200,8 @@ static void moe_run(const davit_call *call, uint32_t phase, uint64_t first, uint
 static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint64_t n_rows,
                      uint64_t ctx, davit_work *out)
 {
-    const uint64_t least = cpu_codes_scratch(1);
+    const uint64_t K = call->weight[0]->n_cols, I = call->weight[2]->n_cols;
+    const uint64_t least = cpu_codes_scratch(1) + (K > I ? K : I) * sizeof(float);
 
     cpu_moe_size(self, call, n_tokens, n_rows, ctx, out);
     out->worker_bytes = out->worker_bytes > least ? out->worker_bytes : least;

@@ -322,7 +322,7 @@ static int32_t moe_check(void *self, const davit_call *call, const davit_sink *s
         if (cpu_layout_find(call->weight[i]->layout))
             continue;
         cpu_codes_init(&c, call->weight[i]->n_cols, call->weight[i]->params);
-        if (!cpu_codes_fit_int8(&c) || c.what.flags & DAVIT_CODES_MAP)
+        if (!cpu_codes_fit_int8(&c) || c.what.flags)
             return cpu_refuse_int8(call, sink);
     }
     return status ? status : cpu_check_gate(call, a->kind, sink);

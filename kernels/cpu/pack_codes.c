@@ -135,6 +135,18 @@ static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uin
     }
 }
 
+/* Values that their type holds exactly, column after column. */
+static void pack_plain(const cpu_codes *c, const davit_quant_out *decoded, uint64_t n_rows,
+                       uint8_t *dst)
+{
+    for (uint64_t r = 0; r < CPU_GROUP; r++) {
+        const float *row = decoded->values + cpu_min(r, n_rows - 1) * decoded->stride;
+
+        for (uint64_t k = 0; k < c->n_cols; k++)
+            put_scale(c, dst + k * CPU_GROUP * c->what.bits / 8, r, row[k]);
+    }
+}
+
 static void codes_pack(void *self, const davit_weight *weight, const davit_segment *src,
                        const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst)
 {
@@ -144,6 +156,10 @@ static void codes_pack(void *self, const davit_weight *weight, const davit_segme
 
     if (!cpu_codes_init(&c, weight->n_cols, weight->params))
         return; /* block_bytes was 0: not asked */
+    if (c.what.kind == DAVIT_CODE_PLAIN) {
+        pack_plain(&c, decoded, n_rows, dst);
+        return;
+    }
     memset(dst, 0, c.block_bytes);
     if (c.what.scale_type == DAVIT_SCALE_E4M3) {
         memcpy(dst, &decoded->factor, sizeof decoded->factor);
@@ -169,5 +185,5 @@ const davit_pack cpu_pack_codes = {
     .row_block = CPU_GROUP,
     .block_bytes = codes_bytes,
     .pack = codes_pack,
-    .flags = DAVIT_PACK_MIXED,
+    .flags = DAVIT_PACK_MIXED | DAVIT_PACK_PLAIN,
 };

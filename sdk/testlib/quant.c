@@ -169,6 +169,8 @@ static void values_of_codes(const davit_quant_tile *tile, const davit_quant_out 
 
         got[at] = out->has_min ? out->scales[g] * code + out->zeros[g]
                                : out->scales[g] * (code - out->zeros[g]);
+        if (codes->flags & DAVIT_CODES_FACTORS)
+            got[at] *= out->factors[at % K];
     }
 }
 
@@ -179,7 +181,7 @@ static void check_codes(davit_test *t, const module *m, const davit_quant_tile *
     const davit_quant_iface *q = davit_test_iface(t);
     const uint64_t N = tile->n_rows, K = tile->n_cols;
     const uint64_t C = m->desc.codes.n_cols ? m->desc.codes.n_cols : K;
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, factors),
                            .form = DAVIT_FORM_CODES,
                            .stride = C};
     float *got;
@@ -190,6 +192,7 @@ static void check_codes(davit_test *t, const module *m, const davit_quant_tile *
     out.scales = test_alloc(N * C * sizeof(float));
     out.zeros = test_alloc(N * C * sizeof(float));
     out.cols = test_alloc(C * sizeof *out.cols);
+    out.factors = test_alloc(K * sizeof *out.factors);
     got = test_alloc(N * K * sizeof *got);
     q->decode(t->self, tile, &out);
     if (test_expect(t, m->desc.codes.bits == 0 || m->desc.codes.group == out.group,
@@ -202,6 +205,7 @@ static void check_codes(davit_test *t, const module *m, const davit_quant_tile *
     free(out.scales);
     free(out.zeros);
     free(out.cols);
+    free(out.factors);
     free(got);
 }
 

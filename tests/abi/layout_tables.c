@@ -435,6 +435,7 @@ const LayoutRow layout_rows[] = {
     ROW("davit/quant.h", davit_quant_out, cols),
     ROW("davit/quant.h", davit_quant_out, factor),
     ROW("davit/quant.h", davit_quant_out, divide),
+    ROW("davit/quant.h", davit_quant_out, factors),
     ROW("davit/quant.h", davit_quant_box, struct_size),
     ROW("davit/quant.h", davit_quant_box, expert),
     ROW("davit/quant.h", davit_quant_box, n_experts),

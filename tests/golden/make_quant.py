@@ -342,6 +342,17 @@ def dense(rng, shape, mean=0.0, std=1.0):
 
 
 def make(name, out):
+    """KV: with scales of keys and values, the first pair whose roundings are not close to call."""
+    import quant_kv
+    for scales in KV_SCALES.get(name, [None]):
+        try:
+            return make_with(name, out, scales)
+        except quant_kv.TooClose:
+            shutil.rmtree(out)
+    raise SystemExit(f"{name}: no scales left")
+
+
+def make_with(name, out, kv_scales):
     pick, quant_config = variant(name)
     rng = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
     stored, values, crcs, agreed = {}, {}, {}, set()
@@ -379,6 +390,8 @@ def make(name, out):
         put("model.layers.0.mlp.gate.weight", dense(rng, (E, H), std=0.5))
     for m, n, k in mats:
         put_matrix(f"model.layers.0.{m}", n, k, 0.2)
+    for which, scale in zip("kv", kv_scales or ()):
+        stored[f"model.layers.0.self_attn.{which}_scale"] = ("F32", np.float32(scale).reshape(1))
 
     out.mkdir(parents=True)
     write_safetensors(out / "model.safetensors", stored)
@@ -388,21 +401,21 @@ def make(name, out):
     else:
         written = {**config, "quantization_config": quant_config}
     (out / "config.json").write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
-    golden = {"dump": crcs, "prompts": []}
+    golden = {"dump": crcs, "prompts": [], **({"kv_dtype": "fp8"} if kv_scales else {})}
     for i, ids in enumerate(IDS):
-        logits = logits_of(config, values, ids)
+        logits = logits_of(config, values, ids, kv_scales)
         np.save(out / f"logits_{i}.npy", logits)
         golden["prompts"].append({"ids": ids, "logits": f"logits_{i}.npy",
-                                  "greedy": greedy_of(config, values, ids)})
+                                  "greedy": greedy_of(config, values, ids, kv_scales)})
     (out / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     return ", ".join(sorted(a or "nobody else to ask" for a in agreed))
 
 
-def greedy_of(config, values, ids):
+def greedy_of(config, values, ids, kv_scales):
     """Up to 8 ids; ends before one whose logit leads by less than 1e-3 of the largest."""
     ids, out = list(ids), []
     while len(out) < 8:
-        row = logits_of(config, values, ids)[-1]
+        row = logits_of(config, values, ids, kv_scales)[-1]
         first, second = np.sort(row)[:-3:-1]
         if first - second < 1e-3 * np.abs(row).max():
             break
@@ -411,10 +424,13 @@ def greedy_of(config, values, ids):
     return out
 
 
+# of keys and of values, to choose from; none is a power of two or near 1
+KV_SCALES = {"kv_fp8": [(k / 1000, v / 1000) for k in range(23, 60, 3) for v in range(7, 20, 3)]}
+
 MODELS = {}
 
 
-def logits_of(config, values, ids):
+def logits_of(config, values, ids, kv_scales=None):
     kind = config["model_type"]
     if kind not in MODELS:
         c = dict(config)
@@ -432,7 +448,11 @@ def logits_of(config, values, ids):
         state[p + "gate_up_proj"] = torch.stack(gu)
         state[p + "down_proj"] = torch.stack([state.pop(f"{p}{e}.down_proj.weight") for e in range(E)])
     model.load_state_dict(state, strict=True)
-    out = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float().numpy()
+    cache = {"use_cache": False}
+    if kv_scales:
+        import quant_kv
+        cache = {"past_key_values": quant_kv.Fp8Cache(kv_scales), "use_cache": True}
+    out = model(input_ids=torch.tensor([ids]), **cache).logits[0].float().numpy()
     assert np.isfinite(out).all() and 0.1 < np.abs(out).max() < 1e4, np.abs(out).max()
     return out
 

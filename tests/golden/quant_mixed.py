@@ -82,4 +82,17 @@ MIXED = {
                           groups((["re:.*experts\\.[01]\\..*"], PACKED, weights(4, "int", "group", 32)),
                                  (["re:.*experts\\.[23]\\..*"], PACKED, weights(8, "int", "channel")),
                                  ignore=[HEAD, "re:.*self_attn.*", "re:.*mlp.gate$"])),
+    "kv_fp8": (by(("layers", W4)), {**mq.ct_config("pack-quantized", 4, "int", "group", 32),
+                                    "kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": "tensor",
+                                                        "symmetric": True, "dynamic": False}}),
+    # experts 0 and 3 stay plain, as writers leave those that calibration never reached
+    "moe_plain_experts": (by(("experts\\.1", W4), ("experts\\.2", mq.nvfp4(True))),
+                          groups((["re:.*experts\\.1\\..*"], PACKED, weights(4, "int", "group", 32)),
+                                 (["re:.*experts\\.2\\..*"], "nvfp4-pack-quantized",
+                                  weights(4, "float", "tensor_group", 16)),
+                                 ignore=[HEAD, "re:.*self_attn.*", "re:.*mlp.gate$",
+                                         "re:.*experts\\.[03]\\..*"])),
+    # ModelOpt's factors of activations, of each expert's own
+    "moe_nvfp4_awq": (by(("experts", mq.with_column_scale(mq.nvfp4(False)))),
+                      {**mq.modelopt_config("NVFP4_AWQ", 16)}),
 }

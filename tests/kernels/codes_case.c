@@ -31,6 +31,15 @@ davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, uint64_t unit)
     return c;
 }
 
+davit_quant_codes codes_case_plain(Rig *rig)
+{
+    davit_quant_codes c = {.kind = DAVIT_CODE_PLAIN,
+                           .scale_type = (uint32_t)rig_between(rig, 0, DAVIT_SCALE_BF16)};
+
+    c.bits = c.scale_type == DAVIT_SCALE_F32 ? 32 : 16;
+    return c;
+}
+
 /* ---- numbers ---- */
 
 static float bf16_of(float f)
@@ -160,10 +169,15 @@ void codes_case_map(Rig *rig, davit_quant_codes *what, uint64_t n_cols)
         what->n_cols = what->group * ((n_cols - 1) / what->group + 1 + rig_between(rig, 0, 3));
 }
 
+void codes_case_factors(davit_quant_codes *what)
+{
+    what->flags |= DAVIT_CODES_FACTORS;
+}
+
 /* Of @C code columns, those past the @K inputs have none. */
 static uint32_t *random_map(Rig *rig, uint64_t K, uint64_t C)
 {
-    uint32_t *map = rig_memory(rig, C * sizeof *map, 0);
+    uint32_t *map = rig_memory(rig, C * sizeof *map + K * sizeof(float), 0);
 
     for (uint64_t j = 0; j < C; j++)
         map[j] = j < K ? (uint32_t)j : DAVIT_CODES_NONE;
@@ -174,6 +188,16 @@ static uint32_t *random_map(Rig *rig, uint64_t K, uint64_t C)
         map[j] = swap;
     }
     return map;
+}
+
+/* Factors of @K inputs, where @c has them, at @out: signs, and some that are a power of two. */
+static float *random_factors(Rig *rig, const davit_quant_codes *c, uint64_t K, float *out)
+{
+    if (!(c->flags & DAVIT_CODES_FACTORS))
+        return NULL;
+    for (uint64_t k = 0; k < K; k++)
+        out[k] = rig_between(rig, 0, 3) ? 0.2f + fabsf(rig_normal(rig)) : -0.5f;
+    return out;
 }
 
 /* Random rows into @out (codes, scales, zeros) and their values. */
@@ -202,9 +226,24 @@ static void fill_rows(Rig *rig, const davit_quant_codes *c, uint64_t n_rows, uin
                 const uint8_t code = random_code(rig, c);
                 out->codes[r * out->stride + k] = code;
                 if (col != DAVIT_CODES_NONE)
-                    values[r * K + col] = value_of(c, code, scale, out->zeros[i]);
+                    values[r * K + col] = value_of(c, code, scale, out->zeros[i]) *
+                                          (out->factors ? out->factors[col] : 1.0f);
             }
         }
+}
+
+/* Random rows of plain values: what a pack gets and what they are is the same. */
+static void fill_plain(Rig *rig, const davit_quant_codes *c, uint64_t n, davit_quant_out *out,
+                       float *values)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float raw;
+
+        values[i] = random_scale(rig, c->scale_type, &raw, 1.0f, false);
+        values[i] = rig_between(rig, 0, 1) ? values[i] : -values[i];
+    }
+    out->form = DAVIT_FORM_F32;
+    out->values = values;
 }
 
 static uint8_t *pack_rows(Rig *rig, const davit_pack *pack, const davit_weight *w,
@@ -218,6 +257,8 @@ static uint8_t *pack_rows(Rig *rig, const davit_pack *pack, const davit_weight *
     for (uint64_t r = 0, i = 0; r < n_rows; r += pack->row_block, i++) {
         davit_quant_out part = *out;
 
+        if (out->values)
+            part.values += r * out->stride;
         part.codes += r * out->stride;
         part.scales += r * G;
         part.zeros += r * G;
@@ -235,9 +276,11 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
     davit_segment *segments = rig_memory(rig, E * N * sizeof *segments, 0);
     float *values = rig_memory(rig, E * N * K * sizeof *values, 0);
     uint32_t *map = what->flags & DAVIT_CODES_MAP ? random_map(rig, K, C) : NULL;
+    float *part1 = map ? (float *)(void *)(map + C) : rig_memory(rig, K * sizeof(float), 0);
+    float *factors = random_factors(rig, what, K, part1);
     davit_weight *w = &rig->weights[slot];
     const uint64_t unit = what->scale_rows > 1 ? what->scale_rows : 1;
-    const davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
+    const davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, factors),
                                  .form = DAVIT_FORM_CODES,
                                  .stride = C,
                                  .codes = rig_memory(rig, N * C, 0),
@@ -246,7 +289,8 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
                                  .group = group,
                                  .cols = map,
                                  .factor = 0.37f,
-                                 .divide = (uint32_t)rig_between(rig, 0, 1)};
+                                 .divide = (uint32_t)rig_between(rig, 0, 1),
+                                 .factors = factors};
     uint64_t n = 0;
 
     *w = (davit_weight){.layout = pack->layout, .n_experts = E, .n_rows = N, .n_cols = K};
@@ -259,13 +303,17 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
             davit_quant_out part = out;
 
             rows = MIN(N - row, some);
-            fill_rows(rig, what, rows, K, &part, values + (e * N + row) * K);
+            if (what->kind == DAVIT_CODE_PLAIN)
+                fill_plain(rig, what, rows * K, &part, values + (e * N + row) * K);
+            else
+                fill_rows(rig, what, rows, K, &part, values + (e * N + row) * K);
             segments[n++] =
                 (davit_segment){.expert = e,
                                 .row = row,
                                 .n_rows = rows,
-                                .n_parts = map ? 2 : 1,
-                                .part = {pack_rows(rig, pack, w, &part, rows, G), (uint8_t *)map}};
+                                .n_parts = map || factors ? 2 : 1,
+                                .part = {pack_rows(rig, pack, w, &part, rows, G),
+                                         map ? (uint8_t *)map : (uint8_t *)factors}};
         }
     w->n_segments = n;
     w->segments = segments;

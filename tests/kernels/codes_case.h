@@ -7,12 +7,18 @@
 #include "kernels/rig.h"
 
 /* Codes of any kind in groups of a multiple of @unit columns; @n_cols bounds the group. Of 32: UINT
- * only, what entries with 8-bit activations take. Never with a map. */
+ * only, what entries with 8-bit activations take. Never with a map or factors. */
 davit_quant_codes codes_case_random(Rig *rig, uint64_t n_cols, uint64_t unit);
 
 /* Give @what, of a matrix of @n_cols columns, a column map; where it has groups, now and then one with
  * code columns that have no input. */
 void codes_case_map(Rig *rig, davit_quant_codes *what, uint64_t n_cols);
+
+/* Plain values beside codes (DAVIT_CODE_PLAIN), of any type. */
+davit_quant_codes codes_case_plain(Rig *rig);
+
+/* Give each input of @what a factor. */
+void codes_case_factors(davit_quant_codes *what);
 
 /* Weight @slot [E, N, K] of codes @what, packed by @pack in segments of random length.
  * Returns: (borrowed, rig) canonical values [E, N, K] in input order. */

@@ -1,11 +1,12 @@
 #!/bin/sh
 # No float copy of a quantised weight: a model runs with less private memory than one would take.
-#   private_memory.sh DAVIT WORK_DIR fp8|awq
+#   private_memory.sh DAVIT WORK_DIR KIND
 #
-# Writes a two-layer Llama whose matrices hold one code each (59 MB of FP8, or 30 MB of AWQ; 235 MB
-# as float32, the largest matrix alone 34 MB) and runs it under a limit on private memory
-# (RLIMIT_DATA counts heaps and private mappings that can be written). The limit is what the packed
-# weights take and 24 MB for the process: its threads' stacks, plugins, keys and values, one window.
+# Writes a one-layer Llama whose matrices hold one code each (29 M weights: 118 MB as float32, the
+# largest matrix alone 34 MB) in layout KIND and runs it under a limit on private memory (RLIMIT_DATA
+# counts heaps and private mappings that can be written). The limit is what the file's matrices take, as
+# packed weights take no more than 2 % above that, and 24 MB for the process: its threads' stacks,
+# plugins, keys and values, one window.
 set -eu
 davit=$1 dir=$2/private_memory_$3 kind=$3
 hidden=1024 feed=8192 vocab=64
@@ -16,31 +17,118 @@ trap 'rm -rf "$dir"' EXIT
 names=$dir/names
 : >"$names"
 
-# add NAME DTYPE SHAPE BYTES OCTAL: one tensor, all bytes alike
+# ---- safetensors ----
+
+# bytes N OCTAL: N bytes alike
+bytes() {
+    head -c "$1" /dev/zero | tr '\000' "\\$2" >>"$dir/data"
+}
+
+# add NAME DTYPE SHAPE BYTES OCTAL: one tensor
 at=0
 add() {
     printf '%s"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}' \
         "$([ $at = 0 ] || echo ,)" "$1" "$2" "$3" $at $((at + $4)) >>"$names"
-    head -c "$4" /dev/zero | tr '\000' "\\$5" >>"$dir/data"
+    bytes "$4" "$5"
     at=$((at + $4))
 }
 
-# matrix NAME ROWS COLUMNS: FP8 codes of 0.0625 under a scale; AWQ codes 5, zeros 6
-matrix() {
-    if [ "$kind" = fp8 ]; then
-        add "$1.weight" F8_E4M3 "$2,$3" $(($2 * $3)) 030
-        add "$1.weight_scale_inv" F32 "$(($2 / 128)),$(($3 / 128))" $(($2 / 128 * ($3 / 128) * 4)) 074
-    else
-        add "$1.qweight" I32 "$3,$(($2 / 8))" $(($2 * $3 / 2)) 125
-        add "$1.qzeros" I32 "$(($3 / 128)),$(($2 / 8))" $(($3 / 128 * $2 / 2)) 146
-        add "$1.scales" F16 "$(($3 / 128)),$2" $(($3 / 128 * $2 * 2)) 044
-    fi
+# size NAME ROWS COLUMNS: the shape that packed tensors say, as two int64
+size() {
+    printf ',"%s":{"dtype":"I64","shape":[2],"data_offsets":[%d,%d]}' "$1" $at $((at + 16)) >>"$names"
+    u64 "$2" >>"$dir/data"
+    u64 "$3" >>"$dir/data"
+    at=$((at + 16))
 }
 
-add model.embed_tokens.weight BF16 "$vocab,$hidden" $((vocab * hidden * 2)) 074
-add model.norm.weight BF16 "$hidden" $((hidden * 2)) 074
-for l in 0 1; do
-    p=model.layers.$l
+# matrix NAME ROWS COLUMNS: codes and scales of 2^-10 to 2^-4 or so
+matrix() {
+    n=$(($2 * $3))
+    case $kind in
+    fp8)
+        add "$1.weight" F8_E4M3 "$2,$3" $n 030
+        add "$1.weight_scale_inv" F32 "$(($2 / 128)),$(($3 / 128))" $((n / 4096)) 074 ;;
+    mxfp8)
+        add "$1.weight" F8_E4M3 "$2,$3" $n 030
+        add "$1.weight_scale" U8 "$2,$(($3 / 32))" $((n / 32)) 170 ;;
+    awq)
+        add "$1.qweight" I32 "$3,$(($2 / 8))" $((n / 2)) 125
+        add "$1.qzeros" I32 "$(($3 / 128)),$(($2 / 8))" $((n / 256)) 146
+        add "$1.scales" F16 "$(($3 / 128)),$2" $((n / 64)) 044 ;;
+    gptq)
+        add "$1.qweight" I32 "$(($3 / 8)),$2" $((n / 2)) 125
+        add "$1.qzeros" I32 "$(($3 / 128)),$(($2 / 8))" $((n / 256)) 167
+        add "$1.scales" F16 "$(($3 / 128)),$2" $((n / 64)) 044 ;;
+    ct_pack)
+        add "$1.weight_packed" I32 "$2,$(($3 / 8))" $((n / 2)) 125
+        add "$1.weight_scale" BF16 "$2,$(($3 / 128))" $((n / 64)) 074
+        size "$1.weight_shape" "$2" "$3" ;;
+    ct_int8)
+        add "$1.weight" I8 "$2,$3" $n 005
+        add "$1.weight_scale" BF16 "$2,1" $(($2 * 2)) 072 ;;
+    ct_float)
+        add "$1.weight" F8_E4M3 "$2,$3" $n 030
+        add "$1.weight_scale" F32 "$2,1" $(($2 * 4)) 074 ;;
+    ct_nvfp4)
+        add "$1.weight_packed" U8 "$2,$(($3 / 2))" $((n / 2)) 042
+        add "$1.weight_scale" F8_E4M3 "$2,$(($3 / 16))" $((n / 16)) 010
+        add "$1.weight_global_scale" F32 1 4 076 ;;
+    mxfp4)
+        add "$1.weight_packed" U8 "$2,$(($3 / 2))" $((n / 2)) 042
+        add "$1.weight_scale" U8 "$2,$(($3 / 32))" $((n / 32)) 170 ;;
+    modelopt_int4)
+        add "$1.weight" U8 "$(($2 / 2)),$3" $((n / 2)) 042
+        add "$1.weight_scale" F32 "$2,$(($3 / 128))" $((n / 32)) 074
+        add "$1.pre_quant_scale" F32 "$3" $(($3 * 4)) 077 ;;
+    modelopt_nvfp4)
+        add "$1.weight" U8 "$2,$(($3 / 2))" $((n / 2)) 042
+        add "$1.weight_scale" F8_E4M3 "$2,$(($3 / 16))" $((n / 16)) 070
+        add "$1.weight_scale_2" F32 "" 4 074 ;;
+    bnb_int8)
+        add "$1.weight" I8 "$2,$3" $n 005
+        add "$1.SCB" F32 "$2" $(($2 * 4)) 076 ;;
+    esac
+}
+
+ct() { # FORMAT BITS TYPE STRATEGY [GROUP]
+    printf '{"quant_method":"compressed-tensors","format":"%s","quantization_status":"compressed",' "$1"
+    printf '"version":"0.17.1","ignore":["lm_head"],"config_groups":{"group_0":{"targets":["Linear"],'
+    printf '"weights":{"num_bits":%s,"type":"%s","symmetric":true,"strategy":"%s"%s}}}}' "$2" "$3" "$4" \
+        "${5:+,\"group_size\":$5}"
+}
+
+settings() {
+    case $kind in
+    fp8) echo '{"quant_method":"fp8","activation_scheme":"dynamic","fmt":"e4m3","weight_block_size":[128,128]}' ;;
+    awq) echo '{"quant_method":"awq","version":"gemm","bits":4,"group_size":128,"zero_point":true}' ;;
+    gptq) echo '{"quant_method":"gptq","bits":4,"group_size":128,"sym":true,"desc_act":false}' ;;
+    ct_pack) ct pack-quantized 4 int group 128 ;;
+    ct_int8) ct int-quantized 8 int channel ;;
+    ct_float) ct float-quantized 8 float channel ;;
+    ct_nvfp4) ct nvfp4-pack-quantized 4 float tensor_group 16 ;;
+    mxfp4) ct mxfp4-pack-quantized 4 float group 32 ;;
+    mxfp8) ct mxfp8-quantized 8 float group 32 ;;
+    modelopt_int4) echo '{"quant_method":"modelopt","quant_algo":"W4A16_AWQ","group_size":128}' ;;
+    modelopt_nvfp4) echo '{"quant_method":"modelopt","quant_algo":"NVFP4","group_size":16}' ;;
+    bnb_int8) echo '{"quant_method":"bitsandbytes","load_in_8bit":true}' ;;
+    esac
+}
+
+# u64 N, u32 N: little-endian
+little() {
+    i=0
+    while [ $i -lt "$2" ]; do
+        printf "\\$(printf %03o $(($1 >> 8 * i & 255)))"
+        i=$((i + 1))
+    done
+}
+u64() { little "$1" 8; }
+u32() { little "$1" 4; }
+
+write_safetensors() {
+    add model.embed_tokens.weight BF16 "$vocab,$hidden" $((vocab * hidden * 2)) 074
+    add model.norm.weight BF16 "$hidden" $((hidden * 2)) 074
+    p=model.layers.0
     add $p.input_layernorm.weight BF16 "$hidden" $((hidden * 2)) 074
     add $p.post_attention_layernorm.weight BF16 "$hidden" $((hidden * 2)) 074
     for m in q_proj k_proj v_proj o_proj; do
@@ -49,44 +137,138 @@ for l in 0 1; do
     matrix $p.mlp.gate_proj $feed $hidden
     matrix $p.mlp.up_proj $feed $hidden
     matrix $p.mlp.down_proj $hidden $feed
-done
-n=$(($(wc -c <"$names") + 2))
-{
-    for shift in 0 8 16 24 32 40 48 56; do
-        printf "\\$(printf %03o $((n >> shift & 255)))"
-    done
-    printf '{'
-    cat "$names"
-    printf '}'
-    cat "$dir/data"
-} >"$dir/model.safetensors"
-rm "$dir/data" "$names"
-if [ "$kind" = fp8 ]; then
-    quant='{"quant_method":"fp8","activation_scheme":"dynamic","fmt":"e4m3","weight_block_size":[128,128]}'
-    packed_kib=57000
-else
-    quant='{"quant_method":"awq","version":"gemm","bits":4,"group_size":128,"zero_point":true}'
-    packed_kib=30000
-fi
-cat >"$dir/config.json" <<END
+    {
+        u64 $(($(wc -c <"$names") + 2))
+        printf '{'
+        cat "$names"
+        printf '}'
+        cat "$dir/data"
+    } >"$dir/model.safetensors"
+    cat >"$dir/config.json" <<END
 {"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":$hidden,
- "intermediate_size":$feed,"num_hidden_layers":2,"num_attention_heads":8,"num_key_value_heads":8,
+ "intermediate_size":$feed,"num_hidden_layers":1,"num_attention_heads":8,"num_key_value_heads":8,
  "vocab_size":$vocab,"max_position_embeddings":512,"rms_norm_eps":1e-5,"rope_theta":10000.0,
  "hidden_act":"silu","tie_word_embeddings":true,"torch_dtype":"bfloat16",
- "quantization_config":$quant}
+ "quantization_config":$(settings)}
 END
-run() { # under a limit of $1 KiB
+}
+
+# ---- GGUF: every block of one byte, which is a small finite number wherever a float16 stands ----
+
+text() {
+    u64 ${#1}
+    printf %s "$1"
+}
+key() { # NAME VALUE: a u32
+    text "$1"
+    u32 4
+    u32 "$2"
+}
+
+# block ELEMENTS BYTES of a type's number
+block_of() {
+    case $1 in
+    12) echo 256 144 ;; 14) echo 256 210 ;; 8) echo 32 34 ;; 20) echo 32 18 ;; 23) echo 256 136 ;;
+    16) echo 256 66 ;; 19) echo 256 50 ;; 34) echo 256 54 ;; 35) echo 256 66 ;; 39) echo 32 17 ;;
+    esac
+}
+
+n_tensors=0
+tensor() { # NAME ROWS COLUMNS TYPE: to $names, its bytes to $dir/data
+    set -- "$1" "$2" "$3" "$4" $([ "$4" = 0 ] && echo 1 4 || block_of "$4")
+    {
+        text "$1"
+        if [ "$2" = 0 ]; then
+            u32 1
+            u64 "$3"
+        else
+            u32 2
+            u64 "$3"
+            u64 "$2"
+        fi
+        u32 "$4"
+        u64 $at
+    } >>"$names"
+    n=$((($2 > 0 ? $2 : 1) * $3 / $5 * $6))
+    bytes $n 044
+    at=$(((at + n + 31) / 32 * 32))
+    bytes $((at - $(wc -c <"$dir/data"))) 000
+    n_tensors=$((n_tensors + 1))
+}
+
+write_gguf() { # TYPE
+    tensor token_embd.weight $vocab $hidden "$1"
+    tensor output_norm.weight 0 $hidden 0
+    tensor blk.0.attn_norm.weight 0 $hidden 0
+    tensor blk.0.ffn_norm.weight 0 $hidden 0
+    for m in attn_q attn_k attn_v attn_output; do
+        tensor blk.0.$m.weight $hidden $hidden "$1"
+    done
+    tensor blk.0.ffn_gate.weight $feed $hidden "$1"
+    tensor blk.0.ffn_up.weight $feed $hidden "$1"
+    tensor blk.0.ffn_down.weight $hidden $feed "$1"
+    {
+        printf GGUF
+        u32 3
+        u64 $n_tensors
+        u64 10
+        text general.architecture
+        u32 8
+        text llama
+        key llama.context_length 512
+        key llama.embedding_length $hidden
+        key llama.block_count 1
+        key llama.feed_forward_length $feed
+        key llama.attention.head_count 8
+        key llama.attention.head_count_kv 8
+        key llama.rope.dimension_count $((hidden / 8))
+        key llama.vocab_size $vocab
+        text llama.attention.layer_norm_rms_epsilon
+        u32 6
+        u32 $((0x3727c5ac)) # 1e-5
+        cat "$names"
+    } >"$dir/head"
+    n=$(wc -c <"$dir/head")
+    {
+        cat "$dir/head"
+        head -c $(((32 - n % 32) % 32)) /dev/zero
+        cat "$dir/data"
+    } >"$dir/model.gguf"
+}
+
+model=$dir
+case $kind in
+gguf_*)
+    model=$dir/model.gguf
+    case $kind in
+    *_q4_k) write_gguf 12 ;; *_q6_k) write_gguf 14 ;; *_q8_0) write_gguf 8 ;; *_iq4_nl) write_gguf 20 ;;
+    *_iq4_xs) write_gguf 23 ;; *_iq2_xxs) write_gguf 16 ;; *_iq1_s) write_gguf 19 ;;
+    *_tq1_0) write_gguf 34 ;; *_tq2_0) write_gguf 35 ;; *_mxfp4) write_gguf 39 ;;
+    esac ;;
+*) write_safetensors ;;
+esac
+stored_kib=$(($(wc -c <"$dir/data") * 102 / 100 / 1024))
+rm -f "$dir/data" "$dir/head" "$names"
+
+run() { # LIMIT_KIB FLAG...
     (
         ulimit -d "$1"
-        "$davit" eval "$dir" --ids 1,2,3 --logits "$dir/logits" --threads 2
+        shift
+        "$davit" eval "$model" --ids 1,2,3 --logits "$dir/logits" --threads 2 "$@"
     )
 }
-run $((packed_kib + private_kib)) || {
-    echo "$kind: more private memory than packed weights and $((private_kib / 1000)) MB"
+run $((stored_kib + private_kib)) || {
+    echo "$kind: more private memory than stored weights and $((private_kib / 1000)) MB, or it does not run"
     exit 1
 }
-# the limit does bite
-if run $((packed_kib / 2)) >"$dir/log" 2>&1; then
+# the limit does bite: float32 copies, of which the largest alone is past it, end as a failure (1)
+status=0
+run $((stored_kib + private_kib)) --dtype f32 >"$dir/log" 2>&1 || status=$?
+if [ $status = 0 ]; then
     echo "the limit on private memory has no effect here"
     exit 77
 fi
+[ $status = 1 ] || {
+    cat "$dir/log"
+    exit 1
+}

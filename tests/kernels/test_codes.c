@@ -21,21 +21,30 @@ static const davit_kernel_entry *entry_of(const char *name)
     g_error("no entry %s", name);
 }
 
+/* Input @j times its factor, as float32: what is put into planes. */
+static float scaled(const float *x, const float *factors, uint64_t j)
+{
+    return factors ? x[j] * factors[j] : x[j];
+}
+
 /* What two planes of 8 bits may miss of each input, by code columns of 32 with the largest input
  * m: steps of the first plane are m / 127, half of one is left over; its steps are m / 127 / 2 / 127,
  * half of one is missed: m / 64516. The product that is taken away rounds to 2^-24 m, and so does
- * the difference; the place of x on the first grid moves by 127 * 2^-24 steps or so, less. */
-static void missed_of_x(const float *x, const uint32_t *map, uint64_t n_codes, double *out)
+ * the difference; the place of x on the first grid moves by 127 * 2^-24 steps or so, less. With
+ * factors f the planes hold f x and the weights are without f: what is missed counts f times less. */
+static void missed_of_x(const float *x, const uint32_t *map, const float *factors,
+                        uint64_t n_codes, double *out)
 {
     for (uint64_t b = 0; b < n_codes; b += 32) {
         float big = 0.0f;
 
         for (uint64_t j = b; j < b + 32; j++)
             if (!map || map[j] != DAVIT_CODES_NONE)
-                big = fmaxf(big, fabsf(x[map ? map[j] : j]));
+                big = fmaxf(big, fabsf(scaled(x, factors, map ? map[j] : j)));
         for (uint64_t j = b; j < b + 32; j++)
             if (!map || map[j] != DAVIT_CODES_NONE)
-                out[map ? map[j] : j] = (double)big * (1.0 / 64516 + 0x1p-22);
+                out[map ? map[j] : j] = (double)big * (1.0 / 64516 + 0x1p-22) /
+                                        (factors ? fabs((double)factors[map ? map[j] : j]) : 1.0);
     }
 }
 
@@ -70,7 +79,12 @@ static void compare(Rig *rig, const davit_kernel_entry *entry, const davit_quant
                     const float *values, Shape s)
 {
     const bool int8 = entry->flags & DAVIT_ENTRY_INT8;
-    const uint32_t *map = (const uint32_t *)(const void *)rig->weights[0].segments[0].part[1];
+    const uint8_t *part1 = rig->weights[0].segments[0].part[1];
+    const uint32_t *map = what->flags & DAVIT_CODES_MAP ? (const uint32_t *)(const void *)part1 : NULL;
+    const uint64_t n_codes = what->n_cols ? what->n_cols : s.K;
+    const float *factors = what->flags & DAVIT_CODES_FACTORS
+                               ? (const float *)(const void *)(part1 + (map ? 4 * n_codes : 0))
+                               : NULL;
     const float *bias = davit_ref_weight_vector(rig->call.weight[1]);
     const double spread = int8 ? spread_of(what, values, s.N * s.K) : 0.0;
     g_autofree double *missed = int8 ? g_new(double, s.K) : NULL;
@@ -80,7 +94,7 @@ static void compare(Rig *rig, const davit_kernel_entry *entry, const davit_quant
         const float *y = (const float *)rig->call.out[0].data + t * s.N;
 
         if (int8)
-            missed_of_x(x, map, what->n_cols ? what->n_cols : s.K, missed);
+            missed_of_x(x, map, factors, n_codes, missed);
         for (uint64_t n = 0; n < s.N; n++) {
             double want, error;
 
@@ -139,6 +153,10 @@ static void check_linear(const char *name)
 
         if (!rig_between(rig, 0, 2))
             codes_case_map(rig, &what, s.K);
+        if (!rig_between(rig, 0, 2))
+            codes_case_factors(&what);
+        if (!int8 && !rig_between(rig, 0, 9))
+            what = codes_case_plain(rig);
         rig_batch(rig, s.T, 0, 10);
         values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, s.N, s.K);
         if (rig_between(rig, 0, 1))
@@ -181,7 +199,9 @@ static void decoded_value_differs_in_a_bit(gconstpointer name)
         const davit_linear_attr attr = {.struct_size = DAVIT_END(davit_linear_attr, flags)};
         g_autoptr(Rig) rig = rig_new(DAVIT_OP_LINEAR, &attr);
         const uint64_t N = 8, K = rig_between(rig, 1, 90);
-        const davit_quant_codes what = codes_case_random(rig, K, unit_of(entry));
+        const davit_quant_codes what = rig_between(rig, 0, 9)
+                                           ? codes_case_random(rig, K, unit_of(entry))
+                                           : codes_case_plain(rig);
         const float *values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, N, K);
         float *x, *y;
 
@@ -210,6 +230,8 @@ static void embedded_row_differs_in_a_bit(void)
         attr.scale = rig_between(rig, 0, 1) ? 0.0f : 12.0f;
         if (rig_between(rig, 0, 1))
             codes_case_map(rig, &what, K);
+        if (rig_between(rig, 0, 1))
+            codes_case_factors(&what);
         values = codes_case_weight(rig, 0, codes_case_pack(iface), &what, 1, N, K);
         rig_batch(rig, T, 0, N);
         y = rig_out(rig, T, K);
@@ -243,7 +265,7 @@ static void expect_hidden(const Experts *m, uint64_t e, const float *x, double *
     g_autofree double *missed = m->int8 ? g_new(double, m->D) : NULL;
 
     if (missed)
-        missed_of_x(x, NULL, m->D, missed);
+        missed_of_x(x, NULL, NULL, m->D, missed);
     for (uint64_t r = 0; r < m->I; r++) {
         const uint64_t row = (e * m->I + r) * m->by, up_row = row + m->by - 1;
         const float *gate = m->gate + row * m->D, *up = m->up + up_row * m->D;
@@ -332,12 +354,18 @@ static const float *mixed_weight(Rig *rig, uint32_t slot, uint64_t unit, const u
     uint64_t n_segments = 0;
 
     for (uint64_t i = 0; i < 2 && count[i]; i++) {
-        const davit_quant_codes what = codes_case_random(rig, size[2], unit);
-        const float *some = codes_case_weight(rig, slot, codes_case_pack(iface), &what, count[i],
-                                              size[1], size[2]);
+        davit_quant_codes what = codes_case_random(rig, size[2], unit);
         davit_quant_codes *own = rig_memory(rig, sizeof *own, 0);
         davit_segment *longer;
+        const float *some;
 
+        /* moe_ffn with 8-bit activations takes neither */
+        if (unit < 32 && !rig_between(rig, 0, 3))
+            codes_case_factors(&what);
+        else if (unit < 32 && !rig_between(rig, 0, 3))
+            what = codes_case_plain(rig);
+        some = codes_case_weight(rig, slot, codes_case_pack(iface), &what, count[i], size[1],
+                                 size[2]);
         memcpy(own, w->params, sizeof *own);
         memcpy(values + i * first * each, some, count[i] * each * sizeof *values);
         longer = rig_memory(rig, (n_segments + w->n_segments) * sizeof *longer, 0);

@@ -41,18 +41,20 @@ bool codes_agree(const davit_quant_iface *iface, void *self, const davit_quant_d
     g_autofree float *scales = g_new0(float, n_groups);
     g_autofree float *zeros = g_new0(float, n_groups);
     g_autofree uint32_t *cols = g_new0(uint32_t, n_codes);
+    g_autofree float *factors = g_new0(float, d->n_cols);
     const davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
                                    .desc = d,
                                    .parts = parts,
                                    .row = row,
                                    .n_rows = 1,
                                    .n_cols = d->n_cols};
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
+    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, factors),
                            .form = DAVIT_FORM_CODES,
                            .codes = codes,
                            .scales = scales,
                            .zeros = zeros,
                            .cols = cols,
+                           .factors = factors,
                            .stride = n_codes};
 
     iface->decode(self, &tile, &out);
@@ -63,7 +65,10 @@ bool codes_agree(const davit_quant_iface *iface, void *self, const davit_quant_d
             continue;
         g_assert_cmpuint(col, <, d->n_cols);
         n_inputs++;
-        const float is = value_of(&d->codes, &out, i, i / group);
+        float is = value_of(&d->codes, &out, i, i / group);
+
+        if (d->codes.flags & DAVIT_CODES_FACTORS)
+            is *= factors[col];
 
         if (memcmp(&is, &want[col], sizeof is) != 0) {
             g_test_message("%s row %" G_GUINT64_FORMAT " column %" G_GUINT64_FORMAT

@@ -93,7 +93,9 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
                                          .bits = 4,
                                          .scale_type = type,
                                          .zero_type = DAVIT_ZERO_CONST,
-                                         .zero = 8};
+                                         .zero = 8,
+                                         .flags = out->params[COLUMN_TYPE] ? DAVIT_CODES_FACTORS
+                                                                           : 0};
     }
     return davit_q_end(&c);
 }

@@ -113,7 +113,9 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
         out->codes = (davit_quant_codes){.group = GROUP,
                                          .bits = 4,
                                          .kind = DAVIT_CODE_E2M1,
-                                         .scale_type = DAVIT_SCALE_E4M3};
+                                         .scale_type = DAVIT_SCALE_E4M3,
+                                         .flags = out->params[COLUMN_TYPE] ? DAVIT_CODES_FACTORS
+                                                                           : 0};
     }
     return davit_q_end(&c);
 }

@@ -62,7 +62,7 @@ typedef struct davit_value {
 /* Stored or packed bytes of a row range of one expert. No alignment is promised for stored
  * layouts; packed ones start at the device's alignment. Vectors (f32/1, n_cols 1) are one
  * segment without gaps, aligned for float. Packed from CODES: part[1] is the column map, where the
- * codes have one; part[2] a davit_quant_codes of the segment's own, in host memory, where segments
+ * codes have one, and then, where they have those, the factors [K] as float32; part[2] a davit_quant_codes of the segment's own, in host memory, where segments
  * differ (DAVIT_PACK_MIXED). */
 typedef struct davit_segment {
     uint64_t expert; /* 0 for a matrix */
@@ -189,6 +189,8 @@ typedef struct davit_kernel_entry {
 } davit_kernel_entry;
 
 #define DAVIT_PACK_MIXED 1u /* entries look at the codes of each segment */
+#define DAVIT_PACK_PLAIN 2u /* with MIXED: some segments may be DAVIT_CODE_PLAIN; pack gets their values
+                             * as F32 tiles, which the type of their scale_type holds exactly */
 
 /* A packed layout that this component writes and its entries take. */
 typedef struct davit_pack {
@@ -199,8 +201,9 @@ typedef struct davit_pack {
     uint32_t lossy;       /* 1 = values change: never chosen unasked */
     uint64_t row_block;   /* >= 1; rows are packed in multiples of this (the last may be short) */
 
-    /* Bytes of one row block of @n_cols inputs; 0 = this shape cannot be packed. @params as in
-     * davit_weight: any value may come, a file decided. Pure. Required. [any thread] */
+    /* Bytes of one row block of @n_cols inputs; 0 = this shape cannot be packed, or codes with a flag
+     * that the component does not know. @params as in davit_weight: any value may come, a file decided.
+     * Pure. Required. [any thread] */
     uint64_t (*block_bytes)(void *self, uint64_t n_cols, const uint64_t params[8]);
     /* Pack one row block: @n_rows <= row_block rows from @src (one segment of the stored
      * layout, starting at the block's first row; NULL for forms) or, for forms, from @decoded

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "quant", interface 0.5: what stored bytes mean.
+ * Kind "quant", interface 0.6: what stored bytes mean.
  *
  * A quant plugin recognises the tensors of one module ("model.layers.0.mlp.up_proj"), checks
  * them and decodes tiles. It knows no kernel and no file; kernels name the stored layouts
@@ -101,6 +101,9 @@ typedef struct davit_quant_part {
 #define DAVIT_CODE_NF4  4u /* 4 bits: table of bitsandbytes' nf4 */
 #define DAVIT_CODE_FP4  5u /* 4 bits: table of bitsandbytes' fp4 */
 #define DAVIT_CODE_IQ4  6u /* 4 bits: table of GGUF's IQ4_NL */
+/* No codes: values of scale_type F16 or BF16 (16 bits) or F32 (32), without scales. Never a plugin's
+ * description: the host's, for plain modules that lie in one weight with packed ones (DAVIT_PACK_PLAIN). */
+#define DAVIT_CODE_PLAIN 7u
 
 /* A type that holds every scale of the module exactly: packed copies keep them in it. */
 #define DAVIT_SCALE_F32  0u
@@ -121,13 +124,15 @@ typedef struct davit_quant_part {
 
 #define DAVIT_CODES_MAP 1u /* code column j belongs to input cols[j]; the same for all rows */
 #define DAVIT_CODES_NONE UINT32_MAX /* cols[j] of a code column without an input */
+#define DAVIT_CODES_FACTORS 2u /* each input has a factor: the value of a code times it, at the end;
+                                * the same for all rows (ModelOpt's pre_quant_scale) */
 
 /* The weight params of a layout that was packed from CODES are the bytes of this struct. */
 typedef struct davit_quant_codes {
     uint64_t group;      /* code columns that share scale and zero; the last group may be
                           * short; 0 = the whole row. Packed where 0, or a multiple of 16 */
     uint64_t scale_rows; /* rows that share scales and zeros, from row 0 on; 0 = 1 */
-    uint32_t bits;       /* 1..8, codes are below 2^bits; 0 = no description: never packed */
+    uint32_t bits;       /* 1..8, codes are below 2^bits; 0 = no description: never packed; 16, 32: PLAIN */
     uint32_t kind;       /* DAVIT_CODE_ */
     uint32_t scale_type; /* DAVIT_SCALE_ */
     uint32_t zero_type;  /* DAVIT_ZERO_ or DAVIT_MIN_ */
@@ -195,6 +200,7 @@ typedef struct davit_quant_out {
     uint32_t *cols;      /* CODES with a MAP: [code columns], set by decode; else NULL */
     float factor;        /* CODES with SCALE_E4M3: set by decode */
     uint32_t divide;     /* 1 = divide by factor */
+    float *factors;      /* CODES with FACTORS: [K], in the order of inputs, set by decode; else NULL */
 } davit_quant_out;
 
 /* ---- cuts: what one of several ranks takes of a module ---- */

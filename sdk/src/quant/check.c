@@ -235,7 +235,6 @@ int davit_q_column_scale(davit_q_check *c, const davit_tensor_info **out)
                                 "finite factors", "NaN or infinity",
                                 "a factor of the activations cannot be this");
     *out = t;
-    c->desc->forms = DAVIT_FORM_F32;
     return 1;
 }
 

@@ -176,6 +176,8 @@ static void decode_codes(const davit_q_view *view, const davit_quant_tile *tile,
         sort_columns_filled(view, tile, out);
     else if (map)
         sort_columns(view, tile, n_groups, out);
+    for (uint64_t k = 0; out->factors && view->column && k < tile->n_cols; k++)
+        out->factors[k] = view->column(tile, tile->col + k);
     if (!map && view->rows)
         view->rows(tile, out->codes, out->stride);
     for (uint64_t r = 0; r < tile->n_rows; r++) {

@@ -70,7 +70,8 @@ int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t);
  * no weight, and are accounted for. */
 void davit_q_activations(davit_q_check *c);
 /* ModelOpt's pre_quant_scale [n_cols], factors of the activations and so of the weight's columns:
- * 1 if there is one, whose values are finite; its part is to be appended, and the only form is F32. */
+ * 1 if there is one, whose values are finite; its part is to be appended, and the codes have
+ * DAVIT_CODES_FACTORS. */
 int davit_q_column_scale(davit_q_check *c, const davit_tensor_info **out);
 /* Append a part to the description. @row_bytes as in quant.h: 0 = its rows do not lie one after
  * another. */
@@ -144,7 +145,7 @@ typedef struct davit_q_view {
     /* NULL = scales are final; else they are E4M3, times (or through) this */
     float (*factor)(const davit_quant_tile *tile, uint32_t *out_divide);
     uint64_t group; /* columns per scale, > 0 */
-    /* NULL = none; else each value is multiplied with its column's factor at the end: F32 only */
+    /* NULL = none; else each value is multiplied with its column's factor at the end (FACTORS) */
     float (*column)(const davit_quant_tile *tile, uint64_t col);
     /* NULL = codes, a row after the other; else all codes of the tile at once, out[n_rows][stride]:
      * for layouts that have several rows in a word */
