@@ -5,6 +5,7 @@
 
 #include "base/sanitizer.h"
 #include "exec/test_counts.h"
+#include "plan/layout.h"
 #include "plan/piece.h"
 
 #define MOST 8u /* ranks */
@@ -64,7 +65,8 @@ static uint8_t *stored_whole(const DavitPlan *plan, const DavitSlot *slot, uint6
     const davit_quant_desc *d = slot->n_sources ? slot->sources[0].module->desc : NULL;
     const uint64_t row_bytes = d ? d->parts[0].row_bytes : 0;
     g_autoptr(DavitReport) report = davit_report_new();
-    if (!d || d->n_parts != 1 || row_bytes == 0 || slot->value_ops || slot->perm_heads)
+    if (!d || d->n_parts != 1 || row_bytes == 0 || slot->value_ops || slot->perm_heads ||
+        davit_slot_other_layout(slot)) /* experts in several layouts */
         return NULL;
     *out_n = slot->n_experts * slot->n_rows * row_bytes;
     uint8_t *bytes = g_malloc0(*out_n);

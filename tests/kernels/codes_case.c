@@ -319,3 +319,27 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
     w->segments = segments;
     return values;
 }
+
+/* ---- bounds ---- */
+
+/* Input @j times its factor, as float32: what is put into planes. */
+static float scaled(const float *x, const float *factors, uint64_t j)
+{
+    return factors ? x[j] * factors[j] : x[j];
+}
+
+void codes_case_missed(const float *x, const uint32_t *map, const float *factors, uint64_t n_codes,
+                       double *out)
+{
+    for (uint64_t b = 0; b < n_codes; b += 32) {
+        float big = 0.0f;
+
+        for (uint64_t j = b; j < b + 32; j++)
+            if (!map || map[j] != DAVIT_CODES_NONE)
+                big = fmaxf(big, fabsf(scaled(x, factors, map ? map[j] : j)));
+        for (uint64_t j = b; j < b + 32; j++)
+            if (!map || map[j] != DAVIT_CODES_NONE)
+                out[map ? map[j] : j] = (double)big * (1.0 / 64516 + 0x1p-22) /
+                                        (factors ? fabs((double)factors[map ? map[j] : j]) : 1.0);
+    }
+}

@@ -25,6 +25,14 @@ void codes_case_factors(davit_quant_codes *what);
 const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
                                const davit_quant_codes *what, uint64_t E, uint64_t N, uint64_t K);
 
+/* What two planes of 8 bits may miss of each input, by code columns of 32 with the largest input
+ * m: steps of the first plane are m / 127, half of one is left over; its steps are m / 127 / 2 / 127,
+ * half of one is missed: m / 64516. The product that is taken away rounds to 2^-24 m, and so does
+ * the difference; the place of x on the first grid moves by 127 * 2^-24 steps or so, less. With
+ * factors f the planes hold f x and the weights are without f: what is missed counts f times less. */
+void codes_case_missed(const float *x, const uint32_t *map, const float *factors, uint64_t n_codes,
+                       double *out);
+
 /* The pack that takes CODES. (static) */
 const davit_pack *codes_case_pack(const davit_kernels_iface *iface);
 

@@ -21,33 +21,6 @@ static const davit_kernel_entry *entry_of(const char *name)
     g_error("no entry %s", name);
 }
 
-/* Input @j times its factor, as float32: what is put into planes. */
-static float scaled(const float *x, const float *factors, uint64_t j)
-{
-    return factors ? x[j] * factors[j] : x[j];
-}
-
-/* What two planes of 8 bits may miss of each input, by code columns of 32 with the largest input
- * m: steps of the first plane are m / 127, half of one is left over; its steps are m / 127 / 2 / 127,
- * half of one is missed: m / 64516. The product that is taken away rounds to 2^-24 m, and so does
- * the difference; the place of x on the first grid moves by 127 * 2^-24 steps or so, less. With
- * factors f the planes hold f x and the weights are without f: what is missed counts f times less. */
-static void missed_of_x(const float *x, const uint32_t *map, const float *factors,
-                        uint64_t n_codes, double *out)
-{
-    for (uint64_t b = 0; b < n_codes; b += 32) {
-        float big = 0.0f;
-
-        for (uint64_t j = b; j < b + 32; j++)
-            if (!map || map[j] != DAVIT_CODES_NONE)
-                big = fmaxf(big, fabsf(scaled(x, factors, map ? map[j] : j)));
-        for (uint64_t j = b; j < b + 32; j++)
-            if (!map || map[j] != DAVIT_CODES_NONE)
-                out[map ? map[j] : j] = (double)big * (1.0 / 64516 + 0x1p-22) /
-                                        (factors ? fabs((double)factors[map ? map[j] : j]) : 1.0);
-    }
-}
-
 /* Sum of one output, and how far a kernel may be off: its terms are added in chains of K/4 (or
  * K/32) roundings of partial sums, each below their summed size, codes and zeros apart (@spread);
  * @missed (or NULL) goes through the weights. */
@@ -94,7 +67,7 @@ static void compare(Rig *rig, const davit_kernel_entry *entry, const davit_quant
         const float *y = (const float *)rig->call.out[0].data + t * s.N;
 
         if (int8)
-            missed_of_x(x, map, factors, n_codes, missed);
+            codes_case_missed(x, map, factors, n_codes, missed);
         for (uint64_t n = 0; n < s.N; n++) {
             double want, error;
 
@@ -265,7 +238,7 @@ static void expect_hidden(const Experts *m, uint64_t e, const float *x, double *
     g_autofree double *missed = m->int8 ? g_new(double, m->D) : NULL;
 
     if (missed)
-        missed_of_x(x, NULL, NULL, m->D, missed);
+        codes_case_missed(x, NULL, NULL, m->D, missed);
     for (uint64_t r = 0; r < m->I; r++) {
         const uint64_t row = (e * m->I + r) * m->by, up_row = row + m->by - 1;
         const float *gate = m->gate + row * m->D, *up = m->up + up_row * m->D;
