@@ -72,7 +72,7 @@ DavitCheckpointFile davit_checkpoint_file(const DavitCheckpoint *ckpt, size_t in
 /* ---- tensors, sorted by name ---- */
 
 size_t davit_checkpoint_n_tensors(const DavitCheckpoint *ckpt);
-/* (borrowed) @index < n_tensors. */
+/* (borrowed) @index < n_tensors; they lie in one array. */
 const davit_tensor_info *davit_checkpoint_tensor(const DavitCheckpoint *ckpt,
                                                  size_t index);
 /* (borrowed) NULL if there is no such tensor. */

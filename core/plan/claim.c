@@ -361,21 +361,30 @@ static int32_t accept(const DavitClaims *claims, Claim *claim, const Taker *take
     return DAVIT_OK;
 }
 
+static bool same_shape(const davit_tensor_info *a, const davit_tensor_info *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->n_bytes != b->n_bytes)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
 /* Has @module what that of @last has, but for names and places? */
 static bool is_alike(const DavitClaims *claims, const LastCheck *last,
                      const DavitModule *module)
 {
-    if (last->module->n_parts != module->n_parts)
+    const davit_tensor_info *all = davit_checkpoint_tensor(claims->checkpoint, 0);
+    const DavitModule *other = last->module;
+
+    if (other->n_parts != module->n_parts)
         return false;
     for (size_t p = 0; p < module->n_parts; p++) {
-        const davit_tensor_info *a =
-            davit_checkpoint_tensor(claims->checkpoint, module->tensor[p]);
-        const davit_tensor_info *b =
-            davit_checkpoint_tensor(claims->checkpoint, last->module->tensor[p]);
+        const davit_tensor_info *a = &all[module->tensor[p]], *b = &all[other->tensor[p]];
 
-        if (a->dtype != b->dtype || a->rank != b->rank || a->n_bytes != b->n_bytes ||
-            memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) != 0 ||
-            strcmp(a->name + module->name_len, b->name + last->module->name_len) != 0)
+        if (!same_shape(a, b) ||
+            strcmp(a->name + module->name_len, b->name + other->name_len) != 0)
             return false;
     }
     return true;

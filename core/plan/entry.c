@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "plan/known_entry.h"
 
 #define MAX_ATTR 4096u
 #define MAX_RANK 400 /* of the user's ranks: higher ones count as this */
@@ -104,6 +105,7 @@ void davit_chooser_init(DavitChooser *c, DavitDraft *draft, DavitProgram *progra
     index_states(c);
     c->scratch = davit_report_new();
     c->cpu = davit_cpu_features();
+    c->known = g_new0(DavitKnownEntry, DAVIT_KNOWN_ENTRIES);
 }
 
 void davit_chooser_clear(DavitChooser *c)
@@ -114,6 +116,7 @@ void davit_chooser_clear(DavitChooser *c)
     for (size_t s = 0; s < c->program->n_states; s++)
         g_array_unref(c->state_instrs[s]);
     g_free(c->state_instrs);
+    g_free(c->known);
     davit_report_free(c->scratch);
 }
 
@@ -344,7 +347,7 @@ const char *davit_entry_fault(DavitChooser *c, const DavitInstr *instr,
     return why ? why : check_fault(c, instr, ref, report);
 }
 
-const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
+static const DavitEntryRef *find_best(DavitChooser *c, const DavitInstr *instr,
                                       const DavitTool *tool, bool any_layout,
                                       uint64_t *out_score)
 {
@@ -364,4 +367,21 @@ const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
     }
     *out_score = most;
     return best;
+}
+
+const DavitEntryRef *davit_entry_best(DavitChooser *c, const DavitInstr *instr,
+                                      const DavitTool *tool, bool any_layout,
+                                      uint64_t *out_score)
+{
+    DavitKnownEntry *known;
+
+    if (tool || any_layout)
+        return find_best(c, instr, tool, any_layout, out_score);
+    known = davit_known_entry(c, instr);
+    if (!known->instr) {
+        known->best = find_best(c, instr, NULL, false, &known->score);
+        known->instr = instr;
+    }
+    *out_score = known->score;
+    return known->best;
 }

@@ -25,6 +25,8 @@ typedef struct DavitChooser {
     GArray **state_instrs;        /* [n_states] uint32_t: instructions on each state */
     DavitReport *scratch; /* (owned) where refused checks write, emptied after each */
     uint64_t cpu;         /* DAVIT_CPU_ bits of this machine */
+    struct DavitKnownEntry *known; /* (owned) [DAVIT_KNOWN_ENTRIES] a ring */
+    uint32_t n_known, known_hit;   /* that were put into it; the one that was found last */
 } DavitChooser;
 
 void davit_chooser_init(DavitChooser *chooser, DavitDraft *draft, DavitProgram *program);

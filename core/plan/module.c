@@ -123,9 +123,12 @@ static size_t bytes_of_names(const DavitCheckpoint *checkpoint)
 static DavitModules *modules_new(const DavitCheckpoint *checkpoint)
 {
     DavitModules *modules = g_new0(DavitModules, 1);
+    const size_t n = davit_checkpoint_n_tensors(checkpoint) * sizeof(DavitModule);
 
-    modules->at = davit_big_zeroed(davit_checkpoint_n_tensors(checkpoint), sizeof(DavitModule));
-    modules->names = davit_big_zeroed(bytes_of_names(checkpoint), 1);
+    /* less than the catalogue has of both; without memory it ends as g_new does */
+    modules->at = davit_big_zeroed(n + bytes_of_names(checkpoint) + 1, 1);
+    g_assert(modules->at);
+    modules->names = (char *)modules->at + n;
     modules->descs = g_ptr_array_new_with_free_func(g_free);
     return modules;
 }
@@ -135,7 +138,6 @@ void davit_modules_free(DavitModules *modules)
     if (!modules)
         return;
     davit_big_free(modules->at);
-    davit_big_free(modules->names);
     g_ptr_array_unref(modules->descs);
     g_free(modules);
 }

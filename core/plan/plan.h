@@ -50,7 +50,7 @@ typedef struct DavitModule {
 typedef struct DavitModules {
     DavitModule *at;     /* (owned) [len], in name order of each one's first tensor */
     size_t len;
-    char *names;         /* (owned) all of them */
+    char *names;         /* (owned, with at) all of them */
     GPtrArray *descs;    /* (owned) davit_quant_desc */
 } DavitModules;
 void davit_modules_free(DavitModules *modules); /* NULL is fine */
