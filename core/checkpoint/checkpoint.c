@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/big.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint_private.h"
 #include "source/hub_cache.h"
@@ -19,7 +20,6 @@ static DavitCheckpoint *checkpoint_new(const GArray *formats, uint64_t purposes)
     g_array_append_vals(ckpt->formats, formats->data, formats->len);
     ckpt->asked = g_ptr_array_new_with_free_func(davit_asked_free);
     ckpt->parts = g_ptr_array_new_with_free_func(davit_part_free);
-    ckpt->gathered = g_array_new(FALSE, FALSE, sizeof(davit_tensor_info));
     ckpt->text = g_string_chunk_new(16 * 1024);
     ckpt->path.names = g_ptr_array_new_with_free_func(g_free);
     return ckpt;
@@ -34,8 +34,7 @@ void davit_checkpoint_free(DavitCheckpoint *ckpt)
     g_ptr_array_unref(ckpt->asked);
     g_array_unref(ckpt->formats);
     g_string_chunk_free(ckpt->text);
-    g_clear_pointer(&ckpt->gathered, g_array_unref);
-    g_free(ckpt->tensors);
+    davit_big_free(ckpt->tensors);
     g_clear_pointer(&ckpt->copies, g_array_unref);
     g_clear_pointer(&ckpt->renames, g_ptr_array_unref);
     davit_model_path_clear(&ckpt->path);

@@ -54,9 +54,8 @@ struct davit_catalog {
     DavitPart *index;           /* NULL = none */
     GPtrArray *parts;           /* DavitPart, in the order that tensor.file counts */
     GStringChunk *text;         /* names of tensors, keys and files */
-    GArray *gathered; /* davit_tensor_info while files are opened; then NULL, and */
-    davit_tensor_info *tensors; /* sorted by name */
-    size_t n_tensors;
+    davit_tensor_info *tensors; /* (owned, base/big.h) sorted by name once all files are open */
+    size_t n_tensors, n_room;
     uint64_t n_bytes;
     GArray *copies; /* (owned) davit_tensor_info that another of their name stands for; NULL = none */
     bool settled;   /* the files agree with each other and with their index */

@@ -6,10 +6,13 @@
 
 #include <davit/help/bytes.h>
 
+#include "base/big.h"
 #include "base/dtype.h"
 #include "base/json_text.h"
 #include "checkpoint/checkpoint_private.h"
 #include "plugin/running.h"
+
+#define FEW 2048u /* tensors that grow in small steps */
 
 static int32_t bad(DavitPart *part, uint32_t code, const char *subject,
                    const char *expected, const char *found, const char *message)
@@ -93,6 +96,39 @@ static int32_t name_unusable(DavitPart *part, const davit_extent *e)
                "a tensor's name is not usable");
 }
 
+static int32_t no_memory(DavitPart *part)
+{
+    part->sink->n_errors++;
+    return davit_report_add(part->sink->report,
+                            &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                            .status = DAVIT_E_LIMIT,
+                                            .stage = "open",
+                                            .subject = part->name,
+                                            .message = "no memory for so many tensors"});
+}
+
+/* Room grows by large steps: pages that no tensor reaches are never made, and few tables are copied
+ * more than once. */
+static int32_t keep_tensor(DavitPart *part, const davit_tensor_info *t)
+{
+    DavitCheckpoint *ckpt = part->ckpt;
+
+    if (ckpt->n_tensors == ckpt->n_room) {
+        const size_t n = ckpt->n_room < FEW ? 4 * ckpt->n_room + 64 : 8 * ckpt->n_room;
+        davit_tensor_info *more = davit_big_zeroed(n, sizeof *more);
+
+        if (!more)
+            return no_memory(part);
+        if (ckpt->n_tensors)
+            memcpy(more, ckpt->tensors, ckpt->n_tensors * sizeof *more);
+        davit_big_free(ckpt->tensors);
+        ckpt->tensors = more;
+        ckpt->n_room = n;
+    }
+    ckpt->tensors[ckpt->n_tensors++] = *t;
+    return DAVIT_OK;
+}
+
 static int32_t collect_whole(DavitPart *part, const davit_extent *e)
 {
     davit_tensor_info t = {.struct_size = DAVIT_END(davit_tensor_info, block_bytes)};
@@ -114,8 +150,8 @@ static int32_t collect_whole(DavitPart *part, const davit_extent *e)
     t.block_bytes = e->block_bytes;
     status = check_extent(part, &t);
     if (!status) {
-        g_array_append_val(part->ckpt->gathered, t);
-        part->n_tensors++;
+        status = keep_tensor(part, &t);
+        part->n_tensors += !status;
     }
     return status;
 }
@@ -240,7 +276,7 @@ static DavitPart *part_new(DavitCheckpoint *ckpt, DavitSource *source)
     part->ckpt = ckpt;
     part->name = g_strdup(davit_source_name(source));
     part->source = source;
-    part->first_tensor = ckpt->gathered->len;
+    part->first_tensor = ckpt->n_tensors;
     part->keys = g_array_new(FALSE, FALSE, sizeof(davit_kv));
     part->refs = g_array_new(FALSE, FALSE, sizeof(DavitRef));
     return part;
@@ -315,7 +351,7 @@ DavitPart *davit_part_open_source(DavitCheckpoint *ckpt, DavitSource *source,
     part->format = davit_ask_file(ckpt, source, report);
     if (part->format && !run_open(part, report))
         return part;
-    g_array_set_size(ckpt->gathered, (guint)part->first_tensor);
+    ckpt->n_tensors = part->first_tensor;
     davit_part_free(part);
     return NULL;
 }

@@ -157,7 +157,7 @@ bool davit_set_open(DavitCheckpoint *ckpt, const char *entry_name, DavitReport *
     files = list_files(ckpt, entry, report);
     if (names_tensors(entry)) {
         ckpt->index = entry;
-        g_array_set_size(ckpt->gathered, 0); /* an index holds no tensors */
+        ckpt->n_tensors = 0; /* an index holds no tensors */
         entry->n_tensors = 0;
         placed = true;
     }

@@ -17,9 +17,6 @@ static const DavitPart *get_part(const DavitCheckpoint *ckpt, uint32_t file)
 
 void davit_settle_tensors(DavitCheckpoint *ckpt, DavitReport *report)
 {
-    ckpt->n_tensors = ckpt->gathered->len;
-    ckpt->tensors = g_array_steal(ckpt->gathered, NULL);
-    g_clear_pointer(&ckpt->gathered, g_array_unref);
     for (guint i = 0; i < ckpt->parts->len; i++) {
         const DavitPart *part = get_part(ckpt, i);
 

@@ -69,9 +69,14 @@ static void sort_by_file(const Sort *sort, Key *keys, size_t n)
 /* @n tensors whose names are equal up to @depth. */
 static void sort_from(const Sort *sort, Key *keys, size_t n, size_t depth)
 {
-    for (size_t i = 0; i < n; i++)
+    bool sorted = true; /* as the first bytes of all names are */
+
+    for (size_t i = 0; i < n; i++) {
         keys[i].head = head_of(sort->tensors[keys[i].at].name + depth);
-    merge_sort(keys, n, sort->spare);
+        sorted = sorted && (i == 0 || keys[i - 1].head <= keys[i].head);
+    }
+    if (!sorted)
+        merge_sort(keys, n, sort->spare);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && keys[end].head == keys[i].head; end++)
             ;

@@ -3,7 +3,7 @@
  * by which kernel; what is missing, left over, mismatched, tied; bytes. The executor does
  * exactly what it says. Immutable after davit_plan_make; shared by all threads.
  *
- * Way through the folder: module.h (tensors of a module claimed by a quant plugin),
+ * Way through the folder: series.h, module.h (tensors of a module claimed by a quant plugin),
  * slot.h (slot table -> sources and transforms), coverage.c (nothing missing, nothing
  * left over), build.h (the builder behind the arch's forward), program.h (ops, values,
  * states), choose.c (kernel and layout per slot and call), plan.c (all of it in order),
