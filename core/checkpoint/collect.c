@@ -12,8 +12,6 @@
 #include "checkpoint/checkpoint_private.h"
 #include "plugin/running.h"
 
-#define FEW 2048u /* tensors that grow in small steps */
-
 static int32_t bad(DavitPart *part, uint32_t code, const char *subject,
                    const char *expected, const char *found, const char *message)
 {
@@ -107,14 +105,13 @@ static int32_t no_memory(DavitPart *part)
                                             .message = "no memory for so many tensors"});
 }
 
-/* Room grows by large steps: pages that no tensor reaches are never made, and few tables are copied
- * more than once. */
+/* Room grows by large steps: pages that no tensor reaches are never made, and little is copied. */
 static int32_t keep_tensor(DavitPart *part, const davit_tensor_info *t)
 {
     DavitCheckpoint *ckpt = part->ckpt;
 
     if (ckpt->n_tensors == ckpt->n_room) {
-        const size_t n = ckpt->n_room < FEW ? 4 * ckpt->n_room + 64 : 8 * ckpt->n_room;
+        const size_t n = 4 * ckpt->n_room + 64;
         davit_tensor_info *more = davit_big_zeroed(n, sizeof *more);
 
         if (!more)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * D02: a file whose end is zeros from the middle of a tensor on: its room was reserved, and the
  * download stopped. Costs one read of TAIL bytes a file where the end is none; without --deep
- * the beginning of the zeros is looked for in LOOK bytes at most. */
+ * the beginning of the zeros is looked for in LOOK bytes at most, holes of the file not counted. */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "doctor/doctor_private.h"
 #include "source/source.h"
@@ -39,11 +41,27 @@ static uint64_t *ends_of_tensors(const DavitCheckpoint *c)
     return ends;
 }
 
+/* Where the blocks of the file end that lie on disk, if it has none from there to @end; else @end.
+ * What has no blocks is zeros that need not be read: 200 shards of them are gigabytes. */
+static uint64_t end_of_blocks(const DavitCheckpoint *c, uint32_t file, uint64_t end)
+{
+    const int fd = davit_source_fd(davit_checkpoint_file(c, file).source);
+    const off_t hole = fd < 0 ? -1 : lseek(fd, 0, SEEK_HOLE);
+    off_t data;
+
+    if (hole < 0 || (uint64_t)hole >= end)
+        return end;
+    data = lseek(fd, hole, SEEK_DATA);
+    return data < 0 ? (errno == ENXIO ? (uint64_t)hole : end)
+                    : (uint64_t)data >= end ? (uint64_t)hole : end;
+}
+
 /* False: no zeros of TAIL bytes before @end, or unreadable, which others say. */
 static bool zeros_of(const DavitDoctor *d, uint32_t file, uint64_t end, Run *run)
 {
     const DavitCheckpoint *c = d->patient.checkpoint;
     const uint64_t look = d->options->deep ? end : MIN(end, LOOK);
+    uint64_t blocks;
     g_autoptr(DavitReport) aside = davit_report_new();
     g_autofree uint8_t *bytes = NULL;
     uint8_t tail[TAIL];
@@ -51,9 +69,10 @@ static bool zeros_of(const DavitDoctor *d, uint32_t file, uint64_t end, Run *run
     if (end < TAIL || davit_checkpoint_read(c, file, end - TAIL, tail, TAIL, aside) ||
         end_of_data(tail, TAIL) > 0)
         return false;
-    *run = (Run){.file = file, .from = end, .to = end};
+    blocks = end_of_blocks(c, file, end);
+    *run = (Run){.file = file, .from = blocks, .to = end, .whole = blocks == 0};
     bytes = g_malloc(STEP);
-    while (end - run->from < look) {
+    while (blocks - run->from < look && run->from > 0) {
         const uint64_t n = MIN(STEP, run->from);
         size_t keep;
 
