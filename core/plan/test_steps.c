@@ -177,7 +177,7 @@ static Work write_document(const DavitPlan *plan)
 static Work hash_plan(const DavitPlan *plan)
 {
     const Work start = begin();
-    g_autofree char *hash = davit_plan_hash(plan);
+    g_autofree char *hash G_GNUC_UNUSED = davit_plan_hash(plan);
 
     return since(start);
 }
@@ -187,7 +187,7 @@ static Cost cost_of(unsigned layers, bool experts)
     const DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN,
                                       .activations = DAVIT_ACTIVATIONS_F32};
     g_autoptr(TestModel) m = model_of(layers, experts);
-    g_autoptr(DavitPlan) first = /* plugins are loaded once */
+    g_autoptr(DavitPlan) first G_GNUC_UNUSED = /* plugins are loaded once */
         davit_plan_make(m->registry, m->checkpoint, m->settings, &options, m->report);
     const Work start = begin();
     g_autoptr(DavitPlan) plan =
