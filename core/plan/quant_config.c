@@ -101,7 +101,8 @@ static void read_block_size(DavitQuantConfig *q, const json_t *block, DavitRepor
     if (!size || json_is_null(size))
         return;
     if (json_array_size(size) != 2 || !json_is_integer(rows) || !json_is_integer(cols) ||
-        json_integer_value(rows) <= 0 || json_integer_value(cols) <= 0) {
+        json_integer_value(rows) <= 0 || json_integer_value(cols) <= 0 ||
+        json_integer_value(rows) > INT32_MAX || json_integer_value(cols) > INT32_MAX) {
         davit_quant_value_fault(q, "weight_block_size", "two numbers above 0", size,
                                 report);
         return;

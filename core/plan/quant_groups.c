@@ -72,8 +72,11 @@ static void read_structure(DavitQuantConfig *q, const json_t *args,
         s->block_rows = json_integer_value(json_array_get(value, 0));
         s->block_cols = json_integer_value(json_array_get(value, 1));
     }
-    if (s->block_rows <= 0 || s->block_cols <= 0)
-        davit_quant_value_fault(q, "block_structure", "two numbers above 0", value, report);
+    if (s->block_rows > 0 && s->block_rows <= INT32_MAX && s->block_cols > 0 &&
+        s->block_cols <= INT32_MAX)
+        return;
+    s->block_rows = s->block_cols = 0;
+    davit_quant_value_fault(q, "block_structure", "two numbers above 0", value, report);
 }
 
 static void read_args(DavitQuantConfig *q, const json_t *args, davit_quant_settings *s,

@@ -38,6 +38,29 @@ static bool left_out(const char *method, const char *key, const char *entry,
     return settings_of(config, module).quantized == 0;
 }
 
+/* A setting that cannot be is told, and nobody gets it. */
+static void block_sizes_that_cannot_be(void)
+{
+    static const char *const sizes[] = {"\"0x0\"", "\"-1x-1\"", "[-1,-1]", "[32,0]",
+                                        "\"9223372036854775807x32\"", "\"32\"", "[32]"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"a\":{"
+            "\"targets\":[\"Linear\"],\"weights\":{\"num_bits\":8,\"block_structure\":%s}}}}",
+            sizes[i]);
+        g_autoptr(DavitReport) report = davit_report_new();
+        json_t *block = json_loads(text, 0, NULL);
+        g_autoptr(DavitQuantConfig) config = davit_quant_config_parse(block, NULL, NULL, report);
+
+        json_decref(block);
+        g_assert_cmpuint(davit_report_count(report), ==, 1);
+        g_assert_cmpuint(davit_report_get(report, 0)->code, ==, DAVIT_R_QUANT_CONFIG_VALUE);
+        g_assert_cmpint(settings_of(config, "m").block_rows, ==, 0);
+        g_assert_cmpint(settings_of(config, "m").block_cols, ==, 0);
+    }
+}
+
 static void dialects(void)
 {
     static const struct {
@@ -137,6 +160,7 @@ static void groups_of_layers(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/quant_config/block_sizes_that_cannot_be", block_sizes_that_cannot_be);
     g_test_add_func("/quant_config/dialects", dialects);
     g_test_add_func("/quant_config/found_by_name_as_by_looking", found_by_name_as_by_looking);
     g_test_add_func("/quant_config/groups_of_layers", groups_of_layers);

@@ -29,6 +29,8 @@ typedef struct Vector {
 #define GPTQ_SET(v) {.source = "test", .method = "gptq", .format = v, .bits = 4, .group = 4,  \
                      .symmetric = 0, .act_order = 1, .quantized = 1}
 #define NONE {.symmetric = -1, .act_order = -1, .quantized = -1}
+#define ANY_SCALE {.symmetric = -1, .act_order = -1, .quantized = -1, \
+                   .allow = DAVIT_QUANT_ALLOW_SCALE_DTYPE}
 #define GPTQ_W "3096fc5285eb41a7da3096fc2f85eb4174da3096c92f85eb1e74da3063c92f85"
 #define GPTQ_S "00380038003800380038003800380038" "00340034003400340034003400340034"
 #define GPTQ_I "0100000000000000000000000100000001000000000000000100000000000000"
@@ -99,6 +101,16 @@ static const Vector vectors[] = {
       {"weight_scale", "f8_e4m3/1", {1, 1}, 2, "3c"},
       {"weight_scale_2", "f32/1", {0}, 0, "0000003f"}},
      NONE, 1, 8, {0, .375f, .75f, 1.125f, 1.5f, 2.25f, 3, 4.5f}},
+    {"nvfp4_f16_global", "nvfp4", /* --scale-dtype any */
+     {{"weight", "u8/1", {1, 8}, 2, "1032547698badcfe"},
+      {"weight_scale", "f8_e4m3/1", {1, 1}, 2, "3c"},
+      {"weight_scale_2", "f16/1", {0}, 0, "0038"}},
+     ANY_SCALE, 1, 8, {0, .375f, .75f, 1.125f, 1.5f, 2.25f, 3, 4.5f}},
+    {"nvfp4_bf16_global", "nvfp4",
+     {{"weight", "u8/1", {1, 8}, 2, "1032547698badcfe"},
+      {"weight_scale", "f8_e4m3/1", {1, 1}, 2, "3c"},
+      {"weight_scale_2", "bf16/1", {0}, 0, "003f"}},
+     ANY_SCALE, 1, 8, {0, .375f, .75f, 1.125f, 1.5f, 2.25f, 3, 4.5f}},
     {"nvfp4_ct_divides", "nvfp4",
      {{"weight_packed", "u8/1", {1, 8}, 2, "1032547698badcfe"},
       {"weight_scale", "f8_e4m3/1", {1, 1}, 2, "3c"},

@@ -275,7 +275,8 @@ static int32_t awq_cut(void *self, const davit_quant_desc *d, const davit_quant_
                        davit_quant_cut *out, const davit_sink *sink)
 {
     const int one = d->params[GROUP] == d->n_cols; /* group for all inputs */
-    const uint64_t unit = one ? (d->params[GEMV] ? 8 : 1) : d->params[GROUP];
+    const uint64_t word = d->params[GEMV] ? 8 : 1; /* columns that cannot be parted */
+    const uint64_t unit = one ? word : davit_q_multiple(word, d->params[GROUP]);
     const uint64_t group = one ? 0 : box->col / d->params[GROUP];
     const uint64_t n_groups = one ? 1 : box->n_cols / d->params[GROUP];
     (void)self;

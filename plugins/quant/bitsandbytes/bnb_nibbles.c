@@ -47,6 +47,7 @@ static int read_state(davit_q_check *c, const davit_json_suite *json, void *host
     const davit_tensor_info *t = davit_q_need(c, suffix, "u8/1");
     uint64_t n_bytes = 0;
     const uint8_t *text = t ? davit_q_peek(c, suffix, &n_bytes) : NULL;
+    int32_t status;
 
     if (!t)
         return 0;
@@ -54,9 +55,11 @@ static int read_state(davit_q_check *c, const davit_json_suite *json, void *host
         return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, t->name,
                             "readable text of at most 1 MiB", "none",
                             "the state of a quantised weight cannot be read");
-    c->status = bnb_state_read(json, host_ctx, t->name, text, n_bytes, out, c->sink);
-    if (c->status)
+    status = bnb_state_read(json, host_ctx, t->name, text, n_bytes, out, c->sink);
+    if (status) {
+        c->status = c->status ? c->status : status; /* the first counts */
         return 0;
+    }
     if (strcmp(out->type, type_of(suffix)) != 0)
         return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_QUANT_CONFIG_CONFLICT, t->name,
                             type_of(suffix), *out->type ? out->type : "no quant_type",

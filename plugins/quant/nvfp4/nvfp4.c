@@ -10,7 +10,8 @@
 
 #define GROUP 16
 
-enum { DIVIDES, GLOBALS, COLUMN_TYPE }; /* params; GLOBALS: one per expert */
+/* params; GLOBALS: one per expert; GLOBAL_TYPE: DAVIT_SCALE_ */
+enum { DIVIDES, GLOBALS, COLUMN_TYPE, GLOBAL_TYPE };
 
 static int is_ct(const davit_quant_module *m)
 {
@@ -68,9 +69,10 @@ static int read_global(davit_q_check *c, const char *suffix, const davit_tensor_
         c->desc->n_experts > 1 && davit_q_product(g, 0, g->rank) == c->desc->n_experts;
     if (c->desc->params[GLOBALS] ? !davit_q_need(c, suffix, "f32/1") : !davit_q_one_number(c, g))
         return 0;
+    c->desc->params[GLOBAL_TYPE] = (uint64_t)davit_q_scale_type(g->dtype);
     p = davit_q_peek(c, suffix, &n_bytes);
     for (uint64_t i = 0; p && i < (c->desc->params[GLOBALS] ? c->desc->n_experts : 1); i++) {
-        const float value = davit_q_scale(p, (uint32_t)davit_q_scale_type(g->dtype), i);
+        const float value = davit_q_scale(p, (uint32_t)c->desc->params[GLOBAL_TYPE], i);
 
         if (!isfinite(value) || value <= 0)
             return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_SCALE_VALUE, g->name,
@@ -141,10 +143,10 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 
 static float factor(const davit_quant_tile *t, uint32_t *out_divide)
 {
-    const uint32_t type = t->parts[2].n_bytes == 2 ? DAVIT_SCALE_BF16 : DAVIT_SCALE_F32;
+    const uint64_t *p = t->desc->params;
 
-    *out_divide = (uint32_t)t->desc->params[DIVIDES];
-    return davit_q_scale(t->parts[2].ptr, type, t->desc->params[GLOBALS] ? t->expert : 0);
+    *out_divide = (uint32_t)p[DIVIDES];
+    return davit_q_scale(t->parts[2].ptr, (uint32_t)p[GLOBAL_TYPE], p[GLOBALS] ? t->expert : 0);
 }
 
 static float column(const davit_quant_tile *t, uint64_t col)
