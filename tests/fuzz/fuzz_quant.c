@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a module: names, dtypes and shapes of its tensors, settings, payload. What the
- * linked quant plugin accepts is decoded from buffers of exactly the tensors' sizes. */
+ * Any bytes as a module: names, dtypes and shapes of its tensors, settings, payload. The linked quant
+ * plugin is asked as the host asks it. What it accepts is decoded from buffers of exactly the tensors'
+ * sizes, and held against itself: its codes, and boxes of it (quant_boxes.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,68 +10,18 @@
 #include <davit/help/quant.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/quant_boxes.h"
 #include "fuzz/quant_parts.h"
-
-#define MOST_VALUES 4096
+#include "plugin/registry.h"
 
 const davit_bundle *davit_plugin_entry_v1(const davit_hello *hello, const davit_sink *sink);
 
-static const char *const producers[] = {NULL, "0.9.0", "0.17.1"};
-static const char *const formats[] = {NULL, "gptq", "gptq_v2", "gptq_p", "marlin", "gemv", "other"};
-
 typedef struct Fuzzed {
-    davit_tensor_info info[FUZZ_PARTS];
+    FuzzModule module;
     davit_quant_part_in part[FUZZ_PARTS];
     const davit_quant_part_in *parts[FUZZ_PARTS];
     uint8_t *bytes[FUZZ_PARTS]; /* NULL = too large to hold */
-    uint64_t n;
 } Fuzzed;
-
-/* Values that random bytes would hardly be: sizes for the stored shape, small numbers and -1 for
- * the order of groups. */
-static void make_plausible(const davit_tensor_info *t, uint8_t *bytes, FuzzInput *in)
-{
-    const uint64_t each = strcmp(t->dtype, "i64/1") == 0 ? 8 : 4;
-    const int shape = strcmp(t->name, "weight_shape") == 0;
-
-    if (!shape && strcmp(t->name, "g_idx") != 0 && strcmp(t->name, "weight_g_idx") != 0)
-        return;
-    for (uint64_t at = 0; at + each <= t->n_bytes; at += each) {
-        const uint64_t value = shape               ? fuzz_size(in)
-                               : bytes[at] == 0xff ? UINT64_MAX
-                                                   : bytes[at] % 9;
-
-        for (uint64_t i = 0; i < each; i++)
-            bytes[at + i] = (uint8_t)(value >> 8 * i);
-    }
-}
-
-static void add_part(Fuzzed *m, uint8_t layout, uint32_t part, FuzzInput *in)
-{
-    davit_tensor_info *t = &m->info[m->n];
-
-    if (!fuzz_part(in, layout, part, t))
-        return;
-    m->part[m->n] = (davit_quant_part_in){DAVIT_END(davit_quant_part_in, reserved), t->name, t,
-                                          t->dtype, t->rank, 0};
-    m->parts[m->n] = &m->part[m->n];
-    m->bytes[m->n] = t->n_bytes <= 65536 ? malloc(t->n_bytes ? t->n_bytes : 1) : NULL;
-    if (m->bytes[m->n]) {
-        fuzz_fill(in, m->bytes[m->n], t->n_bytes);
-        make_plausible(t, m->bytes[m->n], in);
-    }
-    m->n++;
-}
-
-static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
-{
-    const Fuzzed *m = ctx;
-
-    if (part >= m->n || !m->bytes[part])
-        return NULL;
-    *out_bytes = m->info[part].n_bytes;
-    return m->bytes[part];
-}
 
 static void ignore(void *ctx, const davit_refusal *r)
 {
@@ -78,81 +29,166 @@ static void ignore(void *ctx, const davit_refusal *r)
     g_assert_nonnull(r->message);
 }
 
-static void decode(const davit_quant_iface *iface, const Fuzzed *m, const davit_quant_desc *d,
-                   const davit_sink *sink)
-{
-    davit_quant_bytes parts[DAVIT_MAX_PARTS];
-    uint64_t rows;
-    davit_quant_tile tile = {.struct_size = DAVIT_END(davit_quant_tile, n_cols),
-                             .desc = d,
-                             .parts = parts};
+static const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, ignore};
 
-    for (uint32_t p = 0; p < d->n_parts; p++) {
-        g_assert_cmpuint(d->parts[p].index, <, m->n);
-        if (!m->bytes[d->parts[p].index])
-            return;
-        parts[p] = (davit_quant_bytes){m->bytes[d->parts[p].index],
-                                       m->info[d->parts[p].index].n_bytes};
+/* ---- the module ---- */
+
+static void read_module(FuzzInput *in, Fuzzed *f)
+{
+    FuzzModule *m = &f->module;
+
+    fuzz_module(in, m);
+    for (uint32_t i = 0; i < m->n; i++) {
+        const davit_tensor_info *t = &m->tensor[i];
+
+        f->part[i] = (davit_quant_part_in){DAVIT_END(davit_quant_part_in, reserved), t->name, t,
+                                           t->dtype, t->rank, 0};
+        f->parts[i] = &f->part[i];
+        f->bytes[i] = t->n_bytes <= 65536 ? malloc(t->n_bytes ? t->n_bytes : 1) : NULL;
     }
-    /* what the core blames on a plugin (plan/claim.c) */
-    g_assert_true(d->n_experts && d->n_rows && d->n_cols && d->n_parts);
-    if (d->n_cols > MOST_VALUES)
+}
+
+static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
+{
+    const Fuzzed *f = ctx;
+
+    if (part >= f->module.n || !f->bytes[part])
+        return NULL;
+    *out_bytes = f->module.tensor[part].n_bytes;
+    return f->bytes[part];
+}
+
+/* One of @texts, most often the first: nothing. */
+static const char *choose(FuzzInput *in, const char *const *texts, size_t n)
+{
+    const uint8_t byte = fuzz_byte(in);
+
+    return byte < n ? texts[byte] : NULL;
+}
+
+/* Nothing, what fits, or @least to 63. */
+static int64_t number(FuzzInput *in, uint64_t plain, int64_t least)
+{
+    const uint8_t byte = fuzz_byte(in);
+
+    return byte < 0x60 ? 0 : byte < 0xc0 ? (int64_t)plain : MAX((int64_t)(byte % 64), least);
+}
+
+/* What quant_config.c can say: mostly nothing, or what fits. */
+static davit_quant_settings read_settings(FuzzInput *in, const FuzzModule *m)
+{
+    static const char *const methods[] = {NULL, "gptq", "awq", "fp8", "compressed-tensors",
+                                          "modelopt", "bitsandbytes", "other"};
+    static const char *const formats[] = {NULL, "gptq", "gptq_v2", "gptq_p", "pack", "marlin", "gemv",
+                                          "nf4", "fp4", "nvfp4", "other"};
+    static const char *const producers[] = {NULL, "0.9.0", "0.17.1", "0.13.0", "x"};
+    static const char *const scales[] = {NULL, "ue8m0", "other"};
+    const uint8_t has = fuzz_byte(in);
+    davit_quant_settings s = {.struct_size = DAVIT_END(davit_quant_settings, ambiguous),
+                              .source = has & 1 ? NULL : "fuzz"};
+
+    s.method = choose(in, methods, G_N_ELEMENTS(methods));
+    s.format = choose(in, formats, G_N_ELEMENTS(formats));
+    s.producer = choose(in, producers, G_N_ELEMENTS(producers));
+    s.scale_fmt = choose(in, scales, G_N_ELEMENTS(scales));
+    s.bits = number(in, m->bits, 1);
+    s.group = number(in, m->group, 1);
+    if (has >= 0xe0)
+        s.group = -1;
+    s.block_rows = number(in, m->block, 1);
+    if (s.block_rows) { /* the two come together */
+        s.block_cols = number(in, m->block, 1);
+        s.block_cols = s.block_cols ? s.block_cols : s.block_rows;
+    }
+    s.symmetric = fuzz_byte(in) % 3 - 1;
+    s.act_order = has / 2 % 3 - 1;
+    s.quantized = has / 8 % 3 - 1;
+    s.allow = fuzz_byte(in) % 32;
+    s.ambiguous = has >= 0xf0;
+    return s;
+}
+
+/* ---- the plugin ---- */
+
+typedef struct Plugin {
+    const davit_quant_iface *iface;
+    void *self;
+} Plugin;
+
+static Plugin plugin(void)
+{
+    static Plugin one;
+
+    if (!one.iface) {
+        const davit_component *c = davit_plugin_entry_v1(NULL, NULL)->components[0];
+        const davit_create_in in = {.struct_size = DAVIT_END(davit_create_in, component),
+                                    .host = davit_host_table(),
+                                    .component = c->id};
+
+        one.iface = c->iface;
+        g_assert_cmpint(c->create ? c->create(NULL, &in, &one.self, &sink) : 0, ==, 0);
+    }
+    return one;
+}
+
+/* As plan/claim.c asks: by suffix, dtype and rank. */
+static bool claims(const Plugin *p, const Fuzzed *f)
+{
+    davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
+    davit_quant_part_in part[FUZZ_PARTS];
+    const davit_quant_part_in *parts[FUZZ_PARTS];
+    const davit_quant_module signature = {.struct_size = DAVIT_END(davit_quant_module, peek_ctx),
+                                          .parts = parts,
+                                          .n_parts = f->module.n};
+
+    for (uint32_t i = 0; i < f->module.n; i++) {
+        part[i] = f->part[i];
+        part[i].info = NULL;
+        parts[i] = &part[i];
+    }
+    return p->iface->claim(p->self, &signature, &verdict, &sink) == DAVIT_OK &&
+           verdict.verdict == DAVIT_ACCEPT;
+}
+
+static void check(const Plugin *p, Fuzzed *f, FuzzInput *in)
+{
+    const davit_quant_settings settings = read_settings(in, &f->module);
+    const davit_quant_module module = {.struct_size = DAVIT_END(davit_quant_module, peek_ctx),
+                                       .name = "m",
+                                       .parts = f->parts,
+                                       .n_parts = f->module.n,
+                                       .settings = &settings,
+                                       .peek = peek,
+                                       .peek_ctx = f};
+    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
+    const uint8_t where[] = {fuzz_byte(in), fuzz_byte(in), fuzz_byte(in), fuzz_byte(in)};
+    davit_quant_bytes parts[DAVIT_MAX_PARTS];
+
+    for (uint32_t i = 0; i < f->module.n; i++)
+        if (f->bytes[i])
+            fuzz_payload(in, &f->module, &f->module.tensor[i], f->bytes[i]);
+    if (p->iface->check(p->self, &module, &desc, &sink) != DAVIT_OK)
         return;
-    rows = MIN(d->n_rows, MOST_VALUES / d->n_cols);
-    tile.expert = d->n_experts - 1;
-    tile.row = d->n_rows - rows; /* the last rows: where a buffer would end */
-    tile.n_rows = rows;
-    tile.n_cols = d->n_cols;
-    if (iface->verify(NULL, &tile, sink))
-        return;
-    float *values = malloc(rows * d->n_cols * sizeof *values);
-    davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, divide),
-                           .form = DAVIT_FORM_F32,
-                           .values = values,
-                           .stride = d->n_cols};
-    iface->decode(NULL, &tile, &out);
-    free(values);
+    for (uint32_t i = 0; i < desc.n_parts; i++) {
+        g_assert_cmpuint(desc.parts[i].index, <, f->module.n);
+        parts[i] = (davit_quant_bytes){f->bytes[desc.parts[i].index],
+                                       f->module.tensor[desc.parts[i].index].n_bytes};
+        if (!parts[i].ptr)
+            return;
+    }
+    fuzz_boxes(p->iface, p->self, &desc, parts, where, &sink);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const davit_quant_iface *iface;
-    const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, ignore};
+    const Plugin p = plugin();
     FuzzInput in = {data, data + size};
-    Fuzzed m = {0};
-    davit_verdict verdict = {.struct_size = DAVIT_END(davit_verdict, flags)};
-    davit_quant_desc desc = {.struct_size = DAVIT_END(davit_quant_desc, codes)};
-    const uint8_t has_source = fuzz_byte(&in), writer = fuzz_byte(&in);
-    const davit_quant_settings settings = {
-        .struct_size = DAVIT_END(davit_quant_settings, ambiguous),
-        .source = has_source & 1 ? "fuzz" : NULL,
-        .format = formats[writer % G_N_ELEMENTS(formats)],
-        .producer = producers[writer / G_N_ELEMENTS(formats) % G_N_ELEMENTS(producers)],
-        .bits = fuzz_byte(&in) % 10,
-        .group = (int64_t)fuzz_small_size(&in) - 2,
-        .block_rows = fuzz_byte(&in) % 65,
-        .block_cols = fuzz_byte(&in) % 65,
-        .symmetric = fuzz_byte(&in) % 3 - 1,
-        .act_order = fuzz_byte(&in) % 3 - 1,
-        .allow = fuzz_byte(&in) % 32};
-    const uint32_t n = 1 + fuzz_byte(&in) % FUZZ_PARTS;
-    const uint8_t layout = fuzz_byte(&in);
+    Fuzzed f;
 
-    if (!iface)
-        iface = davit_plugin_entry_v1(NULL, NULL)->components[0]->iface;
-    for (uint32_t i = 0; i < n; i++)
-        add_part(&m, layout, i, &in);
-    const davit_quant_module module = {.struct_size = DAVIT_END(davit_quant_module, peek_ctx),
-                                       .name = "m",
-                                       .parts = m.parts,
-                                       .n_parts = m.n,
-                                       .settings = &settings,
-                                       .peek = peek,
-                                       .peek_ctx = &m};
-    iface->claim(NULL, &module, &verdict, &sink);
-    if (verdict.verdict == DAVIT_ACCEPT && iface->check(NULL, &module, &desc, &sink) == DAVIT_OK)
-        decode(iface, &m, &desc, &sink);
-    for (uint64_t i = 0; i < m.n; i++)
-        free(m.bytes[i]);
+    read_module(&in, &f);
+    if (f.module.n && claims(&p, &f))
+        check(&p, &f, &in);
+    for (uint32_t i = 0; i < f.module.n; i++)
+        free(f.bytes[i]);
     return 0;
 }

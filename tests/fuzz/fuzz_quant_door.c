@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as a quantised checkpoint, through the core: tensors of up to three modules from a
- * format of this program's own, behind them the quantisation settings as JSON. Every quant plugin
- * comes from the registry and is asked as a plan asks; what is claimed and checked is decoded. */
+ * format of this program's own, and the quantisation settings as JSON. Every quant plugin comes from
+ * the registry and is asked as a plan asks; what is claimed and checked is decoded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +9,13 @@
 
 #include "checkpoint/checkpoint_private.h"
 #include "fuzz/fuzz.h"
-#include "fuzz/quant_parts.h"
+#include "fuzz/quant_json.h"
 #include "plan/module.h"
 #include "plan/tools.h"
 
-#define MOST_TENSORS 8
-#define MOST_BYTES   32768 /* of all tensors */
-#define MOST_VALUES  4096  /* decoded of one module */
+#define MOST_TENSORS (3 * FUZZ_PARTS)
+#define MOST_BYTES   8192 /* of all tensors */
+#define MOST_VALUES  512  /* decoded of one module */
 
 static const char *const modules[] = {"model.layers.0.self_attn.q_proj",
                                       "model.layers.0.mlp.experts.3.up_proj",
@@ -24,10 +24,11 @@ static const char *const modules[] = {"model.layers.0.self_attn.q_proj",
 /* What the format gives next. */
 typedef struct Given {
     davit_extent extent[MOST_TENSORS];
+    const davit_tensor_info *tensor[MOST_TENSORS]; /* what it was made of, and of which module */
+    uint32_t module[MOST_TENSORS];
     char name[MOST_TENSORS][80];
     uint32_t n;
     uint64_t n_bytes;
-    const davit_extent *state; /* the one that holds JSON, NULL = none */
 } Given;
 
 static Given given;
@@ -108,8 +109,6 @@ static void add_tensor(const char *module, const davit_tensor_info *t)
                              t->name);
     davit_extent *e = &given.extent[given.n++];
 
-    if (strstr(t->name, "quant_state"))
-        given.state = e;
     *e = (davit_extent){.struct_size = DAVIT_END(davit_extent, block_bytes),
                         .name = {name, (uint64_t)n},
                         .dtype = t->dtype,
@@ -122,36 +121,35 @@ static void add_tensor(const char *module, const davit_tensor_info *t)
     given.n_bytes += t->n_bytes;
 }
 
-static void read_tensors(FuzzInput *in)
+/* Tensors of one to three modules, and what each is. */
+static void read_modules(FuzzInput *in, FuzzModule *out)
 {
-    const uint32_t n = 1 + fuzz_byte(in) % MOST_TENSORS;
-    const uint8_t layout = fuzz_byte(in);
-    uint32_t part[G_N_ELEMENTS(modules)] = {0};
-    davit_tensor_info t;
+    const uint8_t many = fuzz_byte(in);
+    const uint32_t n = many < 0xc0 ? 1 : many < 0xf0 ? 2 : G_N_ELEMENTS(modules);
 
     given = (Given){0};
-    for (uint32_t i = 0; i < n; i++) {
-        const uint8_t where = fuzz_byte(in);
-        const uint32_t m = where < 0xc0 ? 0 : where % G_N_ELEMENTS(modules);
+    for (uint32_t m = 0; m < n; m++) {
+        fuzz_module(in, &out[m]);
+        for (uint32_t i = 0; i < out[m].n; i++) {
+            const davit_tensor_info *t = &out[m].tensor[i];
 
-        if (part[m] < FUZZ_PARTS && fuzz_part(in, layout, part[m]++, &t) &&
-            t.n_bytes <= MOST_BYTES - given.n_bytes)
-            add_tensor(modules[m], &t);
+            if (t->n_bytes > MOST_BYTES - given.n_bytes)
+                continue;
+            given.module[given.n] = m;
+            given.tensor[given.n] = t;
+            add_tensor(modules[(many + m) % G_N_ELEMENTS(modules)], t);
+        }
     }
 }
 
-/* (owned, free) Bytes of all tensors and one more, as no file is empty. A tensor of JSON has the
- * same text as the settings, with blanks behind it. */
-static uint8_t *make_payload(const FuzzInput *in)
+/* (owned, free) Bytes of all tensors and one more, as no file is empty. */
+static uint8_t *make_payload(const FuzzInput *in, const FuzzModule *m)
 {
-    const size_t n = (size_t)(in->end - in->at);
     uint8_t *payload = malloc(given.n_bytes + 1);
 
-    fuzz_fill(in, payload, given.n_bytes + 1);
-    if (given.state && given.state->n_bytes > n)
-        memset(payload + given.state->off, ' ', given.state->n_bytes);
-    if (given.state && n > 0)
-        memcpy(payload + given.state->off, in->at, MIN(n, given.state->n_bytes));
+    payload[given.n_bytes] = 0;
+    for (uint32_t i = 0; i < given.n; i++)
+        fuzz_payload(in, &m[given.module[i]], given.tensor[i], payload + given.extent[i].off);
     return payload;
 }
 
@@ -197,18 +195,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(DavitReport) report = davit_report_new();
     DavitCheckpoint *ckpt;
     FuzzInput in = {data, data + size};
+    FuzzModule m[G_N_ELEMENTS(modules)];
     const bool beside = fuzz_byte(&in) & 1;
     uint8_t *payload;
-    json_error_t error;
     json_t *block;
 
-    read_tensors(&in);
-    payload = make_payload(&in);
+    read_modules(&in, m);
+    block = fuzz_settings(&in);
+    payload = make_payload(&in, m);
     ckpt = davit_checkpoint_open_source(
         formats(), davit_source_from_bytes("m.fuzz", payload, given.n_bytes + 1),
         DAVIT_INSPECT | DAVIT_CONVERT, report);
-    block = json_loadb((const char *)in.at, (size_t)(in.end - in.at), JSON_DISABLE_EOF_CHECK,
-                       &error);
     if (ckpt)
         use(ckpt, block, beside, report);
     else

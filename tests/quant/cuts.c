@@ -14,6 +14,8 @@ static float value_of(const davit_quant_codes *c, const davit_quant_out *out, ui
     const uint8_t code = out->codes[i];
     float scale = out->scales[g];
 
+    if (out->has_min)
+        return (float)code * scale + out->zeros[g];
     if (c->scale_type == DAVIT_SCALE_E4M3)
         scale = out->divide ? scale / out->factor : scale * out->factor;
     if (c->kind == DAVIT_CODE_E2M1)
