@@ -124,14 +124,19 @@ static void ask_one(Round *round, const DavitFormat *format, const davit_probe_i
 
 /* ---- nobody takes it ---- */
 
-/* First bytes for people: "68 65 6c 6c (hell)". (owned) */
+/* First bytes for people: first bytes 68 65 6c 6c "hell"; the text only if it is some. (owned) */
 static char *show_head(const davit_probe_in *in)
 {
     const uint64_t n = MIN(in->head_len, 8);
     GString *s = g_string_new("first bytes");
+    bool is_text = n > 0;
 
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         g_string_append_printf(s, " %02x", in->head[i]);
+        is_text = is_text && g_ascii_isprint(in->head[i]);
+    }
+    if (is_text)
+        g_string_append_printf(s, " \"%.*s\"", (int)n, (const char *)in->head);
     return g_string_free(s, FALSE);
 }
 
@@ -152,41 +157,65 @@ static bool has_weights(const DavitCheckpoint *ckpt)
     return false;
 }
 
-static void report_declined(const Round *round, const davit_probe_in *in, bool refused,
-                            DavitReport *report)
+/* (owned) "org.davit.format.gguf, ...": who declined; "" = nobody did */
+static char *list_declined(const Round *round)
 {
-    g_autoptr(GString) who = g_string_new(NULL);
-    g_autofree char *head = in->head ? show_head(in) : g_strdup("a directory");
-    const bool is_bare = !in->head && !refused && !has_weights(round->ckpt);
-    g_autofree char *hub_id = is_bare ? davit_hub_id_of(round->ckpt->path.dir) : NULL;
+    GString *who = g_string_new(NULL);
 
     for (guint i = round->first; i < round->ckpt->asked->len; i++) {
         const DavitAsked *answer = g_ptr_array_index(round->ckpt->asked, i);
 
         if (answer->verdict == DAVIT_DECLINE)
-            g_string_append_printf(who, who->len ? ", %s" : "declined: %s", answer->who);
+            g_string_append_printf(who, who->len ? ", %s" : "%s", answer->who);
     }
-    if (refused && who->len == 0)
+    return g_string_free(who, FALSE);
+}
+
+/* Somebody knows the bytes and refused them; the others are told beside it. */
+static void report_others(const Round *round, const char *who, DavitReport *report)
+{
+    if (!*who)
         return;
+    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
+                                             .stage = "probe",
+                                             .subject = round->subject,
+                                             .expected = "a format that takes it",
+                                             .found = who,
+                                             .message = "the other formats declined it"});
+}
+
+static void report_declined(const Round *round, const davit_probe_in *in, DavitReport *report)
+{
+    g_autofree char *who = list_declined(round);
+    g_autofree char *head = in->head ? show_head(in) : g_strdup("a directory");
+    const bool is_bare = !in->head && !has_weights(round->ckpt);
+    g_autofree char *hub_id = is_bare ? davit_hub_id_of(round->ckpt->path.dir) : NULL;
+
     davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
-                                .status = refused ? DAVIT_OK : DAVIT_E_UNSUPPORTED,
-                                .stage = "probe",
-                                .subject = round->subject,
-                                .expected = refused ? NULL : "a file of a known format",
-                                .found = refused ? NULL : head,
-                                .message = refused   ? "the other formats declined it"
-                                           : is_bare ? "the directory holds no weights"
-                                                     : "no format recognises it",
-                                .hint = hub_id ? davit_report_text(
-                                                     report,
-                                                     "this folder of a hub cache holds snapshots: "
-                                                     "name one of them, or give the model's id, %s",
-                                                     hub_id)
-                                        : is_bare  ? "download the model's weights, too; if "
-                                                     "they lie in a folder below, name that"
-                                        : who->len ? who->str
-                                                   : NULL});
+        report,
+        &(DavitFinding){.code = DAVIT_R_ALL_DECLINED,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .stage = "probe",
+                        .subject = round->subject,
+                        .expected = "a file of a known format",
+                        .found = head,
+                        .message = is_bare ? "the directory holds no weights"
+                                           : davit_report_text(
+                                                 report, "no format recognises it (declined: %s)",
+                                                 *who ? who : "none was asked"),
+                        .hint = hub_id ? davit_report_text(
+                                             report,
+                                             "this folder of a hub cache holds snapshots: "
+                                             "name one of them, or give the model's id, %s",
+                                             hub_id)
+                                : is_bare  ? "download the model's weights, too; if "
+                                             "they lie in a folder below, name that"
+                                : in->head ? "name the model's folder, or a weights file of a "
+                                             "format that `davit plugin list` shows; weights of "
+                                             "another format are to be saved as safetensors first"
+                                           : "name the weights file that is meant, or its folder; "
+                                             "weights of a format that `davit plugin list` does "
+                                             "not show are to be saved as safetensors first"});
 }
 
 static void report_no_plugins(const Round *round, DavitReport *report)
@@ -231,7 +260,13 @@ static void report_nobody(const Round *round, const davit_probe_in *in,
                                     .message = "the format reads this, but not for what "
                                                "is asked"});
     }
-    report_declined(round, in, refused, report);
+    if (refused) {
+        g_autofree char *who = list_declined(round);
+
+        report_others(round, who, report);
+    } else {
+        report_declined(round, in, report);
+    }
 }
 
 /* ---- a question from start to end ---- */

@@ -205,7 +205,22 @@ static char *apply(const DavitRename *rule, const char *name)
 
 /* ---- all names ---- */
 
-static void rename_one(DavitCheckpoint *ckpt, davit_tensor_info *t)
+/* A name as long as no file may have one: rules are bounded together, but what they make of twenty
+ * thousand names is not. */
+static int32_t too_long(const DavitRename *rule, const char *name, DavitReport *report)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                .status = DAVIT_E_USAGE,
+                                .stage = "options",
+                                .subject = rule->text,
+                                .expected = "a name of at most 4096 bytes",
+                                .found = davit_report_text(report, "%zu bytes for %.80s",
+                                                           strlen(name), name),
+                                .message = "the rule makes a name longer than a tensor's may be"});
+}
+
+static int32_t rename_one(DavitCheckpoint *ckpt, davit_tensor_info *t, DavitReport *report)
 {
     g_autofree char *name = g_strdup(t->name);
     bool changed = false;
@@ -216,6 +231,12 @@ static void rename_one(DavitCheckpoint *ckpt, davit_tensor_info *t)
 
         if (!to)
             continue;
+        if (strlen(to) > DAVIT_MAX_TENSOR_NAME) {
+            const int32_t status = too_long(rule, to, report);
+
+            g_free(to);
+            return status;
+        }
         if (rule->n_tensors++ == 0)
             rule->first = g_strdup_printf("%s -> %s", name, to);
         g_free(name);
@@ -224,6 +245,7 @@ static void rename_one(DavitCheckpoint *ckpt, davit_tensor_info *t)
     }
     if (changed)
         t->name = g_string_chunk_insert(ckpt->text, name);
+    return DAVIT_OK;
 }
 
 static void check_rules(const DavitCheckpoint *ckpt, DavitReport *report)
@@ -253,8 +275,12 @@ int32_t davit_checkpoint_rename(DavitCheckpoint *ckpt, GPtrArray *rules,
 
     g_clear_pointer(&ckpt->renames, g_ptr_array_unref);
     ckpt->renames = rules;
-    for (size_t i = 0; i < ckpt->n_tensors; i++)
-        rename_one(ckpt, &ckpt->tensors[i]);
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const int32_t status = rename_one(ckpt, &ckpt->tensors[i], report);
+
+        if (status)
+            return status;
+    }
     davit_tensors_sort(ckpt->tensors, ckpt->n_tensors);
     check_rules(ckpt, report);
     for (size_t i = 1; i < ckpt->n_tensors; i++) {

@@ -30,6 +30,7 @@ typedef struct DavitPatient {
     DavitTokenizer *tokenizer;
     bool is_part;    /* one file of a set was named: what lies elsewhere is not missing */
     DavitPlan *plan; /* for DAVIT_MAP: does not ask kernels */
+    DavitPlan *refused; /* in its place where an error blocks it; NULL = not even begun */
 } DavitPatient;
 
 struct DavitDoctor {

@@ -131,16 +131,21 @@ static bool is_part(const DavitPatient *p)
            davit_shard_name_parse(p->path.entry, &shard) && shard.count > 1;
 }
 
-static DavitPlan *make_plan(const DavitPatient *patient, const DavitDoctorOptions *options,
-                            DavitReport *report)
+static void make_plan(DavitPatient *patient, const DavitDoctorOptions *options,
+                      DavitReport *report)
 {
-    const DavitPlanOptions plan = {.purposes = DAVIT_MAP,
-                                   .force_tie = options->tie,
-                                   .force_untie = options->no_tie,
-                                   .ignore = options->ignore};
+    const DavitPlanOptions how = {.purposes = DAVIT_MAP,
+                                  .force_tie = options->tie,
+                                  .force_untie = options->no_tie,
+                                  .ignore = options->ignore,
+                                  .keep_refused = true};
+    DavitPlan *plan = davit_plan_make(patient->registry, patient->checkpoint,
+                                      patient->settings, &how, report);
 
-    return davit_plan_make(patient->registry, patient->checkpoint, patient->settings,
-                           &plan, report);
+    if (plan && plan->refused)
+        patient->refused = plan;
+    else
+        patient->plan = plan;
 }
 
 /* ---- all ---- */
@@ -214,7 +219,7 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
     hand_over(doctor, settings);
     p->is_part = is_part(p);
     if (p->checkpoint && p->settings && !p->is_part)
-        p->plan = make_plan(p, options, plan);
+        make_plan(p, options, plan);
     if (!p->checkpoint && p->settings) /* the config is judged all the same */
         davit_plan_free(davit_plan_outline(registry, p->settings, plan));
     hand_over(doctor, plan);
@@ -225,6 +230,7 @@ void davit_patient_open(DavitPatient *p, DavitRegistry *registry, const char *mo
 void davit_patient_clear(DavitPatient *p)
 {
     davit_plan_free(p->plan);
+    davit_plan_free(p->refused);
     davit_tokenizer_free(p->tokenizer);
     davit_settings_free(p->settings);
     davit_checkpoint_free(p->checkpoint);

@@ -408,6 +408,25 @@ static size_t count_present(const DavitPlan *plan)
     return n;
 }
 
+/* What refuses a model need not be its names: of a refused plan, too, it is known whether every
+ * slot has its tensors. */
+static void tell_slots(DavitDoctor *d)
+{
+    const DavitPatient *p = &d->patient;
+
+    if (p->plan)
+        davit_doctor_fact(d, "D07", "%zu slots, all filled", count_present(p->plan));
+    else if (davit_report_count(davit_doctor_find(d, "D07")->findings) > 0)
+        return;
+    else if (davit_report_failed(davit_doctor_find(d, "D12")->findings))
+        davit_doctor_skip(d, "D07", "an output head (D12)");
+    else if (p->refused && p->refused->n_slots)
+        davit_doctor_fact(d, "D07", "%zu slots, all have their tensors; what is wrong with them is "
+                                    "told beside other checks", count_present(p->refused));
+    else
+        davit_doctor_skip(d, "D07", "an architecture and a config that can be read");
+}
+
 void davit_check_names(DavitDoctor *doctor)
 {
     check_architecture(doctor);
@@ -425,9 +444,5 @@ void davit_check_names(DavitDoctor *doctor)
     check_joins(doctor);
     check_first_layer(doctor);
     davit_check_experts(doctor);
-    if (doctor->patient.plan)
-        davit_doctor_fact(doctor, "D07", "%zu slots, all filled",
-                          count_present(doctor->patient.plan));
-    else if (davit_report_count(davit_doctor_find(doctor, "D07")->findings) == 0)
-        davit_doctor_skip(doctor, "D07", "a config and an architecture that fit");
+    tell_slots(doctor);
 }

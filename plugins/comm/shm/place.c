@@ -182,6 +182,30 @@ static int32_t enter(shm_group *g, const davit_comm_open_in *in, int64_t start,
     }
 }
 
+/* The first lays the segment out. What it could not have it leaves no name of. */
+static int32_t make_segment(shm_group *g, const davit_sink *sink)
+{
+    char found[128];
+    int failed = ftruncate(g->fd, 0) ? errno : posix_fallocate(g->fd, 0, (off_t)g->n_file);
+
+    if (!failed)
+        return DAVIT_OK;
+    snprintf(found, sizeof found, "%llu KiB: %s", (unsigned long long)(g->n_file >> 10),
+             strerror(failed));
+    if (*g->name)
+        shm_unlink(g->name);
+    return davit_say(sink, DAVIT_E_IO,
+                     &(davit_refusal){
+                         .code = DAVIT_R_IO_FAILED,
+                         .subject = *g->name ? "/dev/shm" : "ranks",
+                         .found = found,
+                         .message = "there is no shared memory for the ranks",
+                         .hint = *g->name ? "make room in /dev/shm, or leave --comm out: ranks that "
+                                            "davit starts itself meet elsewhere"
+                                          : "raise the limit on memory or on file sizes (ulimit -f), "
+                                            "or take fewer ranks"});
+}
+
 static int32_t map_segment(shm_group *g, const davit_comm_open_in *in, const davit_sink *sink)
 {
     const uint64_t n_head = (sizeof(shm_head) + PAGE - 1) / PAGE * PAGE;
@@ -190,8 +214,8 @@ static int32_t map_segment(shm_group *g, const davit_comm_open_in *in, const dav
     void *base;
 
     g->n_mapped = g->n_file = n_head + 2 * g->size * SHM_BUFFER;
-    if (first && (ftruncate(g->fd, 0) || (errno = posix_fallocate(g->fd, 0, (off_t)g->n_file))))
-        return refuse_errno(sink, in->address, "no shared memory for the ranks");
+    if (first && make_segment(g, sink))
+        return DAVIT_E_IO;
     if (fstat(g->fd, &st) || (uint64_t)st.st_size != g->n_file)
         return refuse(sink, in, DAVIT_E_USAGE, "the number of ranks that the others were given",
                       NULL, "the ranks disagree about how many they are");

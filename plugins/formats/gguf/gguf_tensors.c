@@ -133,23 +133,57 @@ static int32_t read_info(gguf_open *o, info *t)
 
 /* ---- all infos together ---- */
 
-static void check_inside(gguf_open *o, const info *t, uint64_t data_off)
+/* What lies past the end of the file. A file that was cut loses all that is behind the cut, so
+ * that is one finding, not one for each tensor. */
+typedef struct beyond {
+    const info *first; /* of them, in the order of the file; NULL = none */
+    uint64_t n;
+    uint64_t end; /* bytes that the file would have with them */
+} beyond;
+
+/* @data_off is at most 8 bytes short of 2^64 and offsets are anything: each sum is checked. */
+static void check_inside(gguf_open *o, const info *t, uint64_t data_off, beyond *out)
 {
-    const uint64_t data = data_off <= o->c.size ? o->c.size - data_off : 0;
     char found[96];
+    uint64_t off, end;
+
+    if (!t->type)
+        return;
+    if (!davit_bytes_add(data_off, t->off, &off) || !davit_bytes_add(off, t->n_bytes, &end)) {
+        snprintf(found, sizeof found, "%" PRIu64 " bytes at %" PRIu64 " + %" PRIu64, t->n_bytes,
+                 data_off, t->off);
+        bad(o, t->name, DAVIT_R_TENSOR_OUT_OF_FILE, "an end of at most 64 bits", found,
+            "the tensor's bytes lie outside the file");
+        return;
+    }
+    if (end <= o->c.size)
+        return;
+    out->n++;
+    if (!out->first || t->off < out->first->off)
+        out->first = t;
+    if (end > out->end)
+        out->end = end;
+}
+
+static void report_beyond(gguf_open *o, const beyond *b, uint64_t n_tensors)
+{
+    char found[160];
     char expected[64];
 
-    if (!t->type || davit_bytes_inside(t->off, t->n_bytes, data))
+    if (!b->n)
         return;
-    snprintf(expected, sizeof expected, "end <= %" PRIu64 " (file size)", o->c.size);
-    snprintf(found, sizeof found, "%" PRIu64 " bytes at %" PRIu64 " + %" PRIu64,
-             t->n_bytes, data_off, t->off);
-    gguf_find(o, t->name, DAVIT_E_CORRUPT,
-              &(davit_refusal){.code = DAVIT_R_TENSOR_OUT_OF_FILE,
+    snprintf(expected, sizeof expected, "%" PRIu64 " bytes", b->end);
+    snprintf(found, sizeof found,
+             "%" PRIu64 " bytes; %" PRIu64 " of %" PRIu64 " tensors end past them, first %.*s",
+             o->c.size, b->n, n_tensors, (int)(b->first->name.len < 64 ? b->first->name.len : 64),
+             b->first->name.ptr);
+    gguf_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
+              &(davit_refusal){.code = DAVIT_R_FILE_TRUNCATED,
                                .expected = expected,
                                .found = found,
-                               .message = "the tensor's bytes lie outside the file",
-                               .hint = "the file is cut short; download it again"});
+                               .message = "the file is shorter than its header says",
+                               .hint = "the file is cut short: resume its download, or "
+                                     "download it again"});
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -233,12 +267,14 @@ static int32_t deliver(gguf_open *o, const info *infos, uint64_t n, uint64_t dat
 static int32_t check_all(gguf_open *o, info *infos, uint64_t n)
 {
     uint64_t data_off = 0;
+    beyond past = {0};
 
     if (!davit_bytes_align(o->c.pos, o->align, &data_off)) /* pos is inside the file */
         return bad(o, (davit_span){NULL, 0}, DAVIT_R_HEADER_INVALID, NULL, NULL,
                    "the header's end overflows");
     for (uint64_t i = 0; i < n; i++)
-        check_inside(o, &infos[i], data_off);
+        check_inside(o, &infos[i], data_off, &past);
+    report_beyond(o, &past, n);
     /* Sums below are safe only for tensors inside the file. */
     if (o->status)
         return o->status;

@@ -118,8 +118,38 @@ static void check_inside(st_open *o, const st_tensor *t, uint64_t data_bytes)
                              .message = "the tensor's bytes lie outside the file"});
 }
 
+/* The file ends before the last of @table, which is sorted, does: one finding for all that lie
+ * past its end. */
+static void report_cut(st_open *o, const st_table *table, uint64_t total, uint64_t data_off,
+                       uint64_t data_bytes)
+{
+    char found[160];
+    char expected[64];
+    uint64_t n = 0;
+
+    while (n < table->n && table->tensors[table->n - 1 - n].end > data_bytes)
+        n++;
+    snprintf(expected, sizeof expected, "%" PRIu64 " bytes", total);
+    snprintf(found, sizeof found, "%" PRIu64 " bytes; %" PRIu64 " of %" PRIu64
+             " tensors end past them, first ", data_off + data_bytes, n, table->n);
+    if (n) {
+        const davit_span name = table->tensors[table->n - n].name;
+        const size_t at = strlen(found);
+
+        snprintf(found + at, sizeof found - at, "%.*s", (int)(name.len < 64 ? name.len : 64),
+                 name.ptr);
+    }
+    st_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
+            &(davit_refusal){.code = DAVIT_R_FILE_TRUNCATED,
+                             .expected = expected,
+                             .found = found,
+                             .message = "the file is shorter than its header says",
+                             .hint = "the file is cut short: resume its download, or "
+                                     "download it again"});
+}
+
 /* What the header covers against what the file holds. */
-static void check_cover(st_open *o, uint64_t covered, uint64_t data_off,
+static void check_cover(st_open *o, const st_table *table, uint64_t covered, uint64_t data_off,
                         uint64_t data_bytes)
 {
     char found[64];
@@ -128,18 +158,17 @@ static void check_cover(st_open *o, uint64_t covered, uint64_t data_off,
 
     if (covered == data_bytes || !davit_bytes_add(data_off, covered, &total))
         return;
+    if (covered > data_bytes) {
+        report_cut(o, table, total, data_off, data_bytes);
+        return;
+    }
     snprintf(expected, sizeof expected, "%" PRIu64 " bytes", total);
     snprintf(found, sizeof found, "%" PRIu64 " bytes", data_off + data_bytes);
     st_find(o, (davit_span){NULL, 0}, DAVIT_E_CORRUPT,
-            &(davit_refusal){.code = covered > data_bytes ? DAVIT_R_FILE_TRUNCATED
-                                                          : DAVIT_R_TENSOR_OVERLAP,
+            &(davit_refusal){.code = DAVIT_R_TENSOR_OVERLAP,
                              .expected = expected,
                              .found = found,
-                             .message = covered > data_bytes
-                                            ? "the file is shorter than its header says"
-                                            : "the file is longer than its tensors",
-                             .hint = covered > data_bytes ? "download the file again"
-                                                          : NULL});
+                             .message = "the file is longer than its tensors"});
 }
 
 static int32_t deliver(st_open *o, const st_table *table, uint64_t data_off)
@@ -181,7 +210,7 @@ int32_t st_check_ranges(st_open *o, st_table *table, uint64_t data_off,
     /* One unbroken run: it is as long as the data, or one record says which is too short.
      * Otherwise each range stands for itself. */
     if (!o->status)
-        check_cover(o, covered, data_off, data_bytes);
+        check_cover(o, table, covered, data_off, data_bytes);
     else
         for (uint64_t i = 0; i < table->n; i++)
             check_inside(o, &table->tensors[i], data_bytes);
