@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ typedef struct Rank {
     pid_t pid; /* 0 = not started */
     bool ended;
     int status;
-    FILE *said; /* its stderr: a file without name, so that nothing has to be read meanwhile */
+    FILE *said; /* its stderr: memory, so that nothing has to be read meanwhile, and no disk is
+                 * needed */
 } Rank;
 
 struct DavitRanks {
@@ -91,6 +93,16 @@ static int spawn(Rank *r, char **words)
     return failed;
 }
 
+static FILE *open_said(void)
+{
+    const int fd = memfd_create("davit-said", MFD_CLOEXEC);
+    FILE *said = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+    if (!said && fd >= 0)
+        close(fd);
+    return said;
+}
+
 static int start_ranks(void *ctx, const char *comm)
 {
     DavitRanks *ranks = ctx;
@@ -104,7 +116,7 @@ static int start_ranks(void *ctx, const char *comm)
     for (unsigned r = 1; !failed && r < ranks->n; r++) {
         g_autoptr(GPtrArray) words = words_for(r, comm, all, len);
 
-        ranks->rank[r].said = tmpfile();
+        ranks->rank[r].said = open_said();
         failed = ranks->rank[r].said ? spawn(&ranks->rank[r], (char **)words->pdata) : errno;
         if (failed)
             ranks->rank[r].pid = 0;

@@ -110,9 +110,11 @@ int davit_engine_new(davit_model *model, const davit_engine_params *params,
                                                  .status = DAVIT_E_LIMIT,
                                                  .stage = "run",
                                                  .subject = "ctx",
+                                                 .expected = "fewer than 2^31 tokens",
                                                  .found = davit_report_text(
                                                      report, "%" G_GUINT64_FORMAT, e->ctx),
-                                                 .message = "a context this long is not supported"});
+                                                 .message = "a context this long is not supported",
+                                                 .hint = "lower --ctx"});
     } else {
         e->kv = davit_kv_new(model->plan, (e->ctx + block - 1) / block, report);
     }

@@ -66,7 +66,8 @@ static int32_t refuse(const davit_sink *sink, const davit_comm_open_in *in, int3
     return davit_say(sink, status,
                      &(davit_refusal){.code = status == DAVIT_E_USAGE ? DAVIT_R_USAGE
                                                                       : DAVIT_R_RANK_LOST,
-                                      .subject = in->address,
+                                      .subject = in->address && *in->address ? in->address
+                                                                             : "shm",
                                       .expected = expected,
                                       .found = found,
                                       .message = message});

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -364,6 +365,27 @@ static void killed_run_blocks_its_name(void)
     g_assert_false(name_is_there(name));
 }
 
+static void has_no_room(const char *address, uint64_t rank, uint64_t size)
+{
+    const struct rlimit page = {4096, 4096}; /* a segment has a head and buffers */
+    void *group = NULL;
+    Said said;
+
+    signal(SIGXFSZ, SIG_IGN); /* as davit does */
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &page), ==, 0);
+    g_assert_cmpint(come(address, rank, size, 100, &group, &said), ==, DAVIT_E_IO);
+    g_assert_cmpint(said.code, ==, DAVIT_R_IO_FAILED);
+    g_assert_nonnull(strstr(said.found, "1028 KiB: ")); /* 2 sets of 2 buffers, and the head */
+    g_assert_false(name_is_there(address));
+}
+
+static void name_stays_where_there_is_no_room(void)
+{
+    g_autofree char *name = fresh_name("full");
+
+    g_assert_cmpint(end_of(start(has_no_room, name, 0, 2)), ==, 0);
+}
+
 static void impossible_place_is_taken(void)
 {
     static const struct {
@@ -399,6 +421,7 @@ int main(int argc, char **argv)
     g_test_add_func("/shm/absent_rank", absent_rank_is_waited_for_forever);
     g_test_add_func("/shm/second_run", second_run_meets_the_first);
     g_test_add_func("/shm/killed_run", killed_run_blocks_its_name);
+    g_test_add_func("/shm/no_room", name_stays_where_there_is_no_room);
     g_test_add_func("/shm/impossible_place", impossible_place_is_taken);
     return g_test_run();
 }
