@@ -234,6 +234,8 @@ static void test_collective(const void *fn)
 
 /* ---- ends ---- */
 
+static int come_pipe[2]; /* a byte for each rank that has met the others */
+
 /* Works on until something is wrong, then must be told who is gone. */
 static void works_until_lost(const char *address, uint64_t rank, uint64_t size)
 {
@@ -242,6 +244,7 @@ static void works_until_lost(const char *address, uint64_t rank, uint64_t size)
     Said said = {0};
     const davit_sink sink = sink_of(&said);
 
+    g_assert_cmpint(write(come_pipe[1], "", 1), ==, 1);
     while (iface->all_reduce(group, data, G_N_ELEMENTS(data), NULL) == 0)
         ;
     g_assert_cmpint(iface->status(group, &sink), ==, DAVIT_E_IO);
@@ -254,12 +257,14 @@ static void works_until_lost(const char *address, uint64_t rank, uint64_t size)
 static void killed_rank_hangs_the_others(void)
 {
     for (uint64_t size = 2; size <= MOST; size++) {
-        char address[DAVIT_COMM_ADDRESS];
+        char address[DAVIT_COMM_ADDRESS], byte;
         pid_t pid[MOST];
 
         fresh_address(address, size);
         for (uint64_t r = 0; r < size; r++)
             pid[r] = start(works_until_lost, address, r, size);
+        for (uint64_t r = 0; r < size; r++) /* one that never came would be waited for */
+            g_assert_cmpint(read(come_pipe[0], &byte, 1), ==, 1);
         g_usleep(30000); /* wherever it is by then */
         kill(pid[1], SIGKILL);
         for (uint64_t r = 0; r < size; r++) {
@@ -411,6 +416,7 @@ int main(int argc, char **argv)
     static RankFn *const fns[] = {sums, gathers, looks_through_window};
 
     g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(pipe(come_pipe), ==, 0);
     load();
     g_test_add_data_func("/shm/sums", &fns[0], test_collective);
     g_test_add_data_func("/shm/gathers", &fns[1], test_collective);
