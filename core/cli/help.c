@@ -37,8 +37,8 @@ void davit_help_overview(FILE *to)
     for (const DavitCommand *const *c = davit_commands; *c; c++)
         fprintf(to, "  %-16s %s%s\n", (*c)->name, (*c)->summary,
                 (*c)->run ? "" : " [not in this version]");
-    fprintf(to, "\ndavit COMMAND --help describes a command. MODEL is a directory, a .gguf or\n"
-                "a .safetensors file.\n\nexamples:\n"
+    fprintf(to, "\ndavit COMMAND --help describes a command. MODEL is a directory, a .gguf, a\n"
+                ".safetensors file or its index, or org/name[@revision] in the hub's cache.\n\nexamples:\n"
                 "  davit run model.gguf --prompt \"The capital of France is\"\n"
                 "  davit inspect model-directory\n"
                 "  davit plugin list\n");
@@ -63,7 +63,8 @@ void davit_help_command(const DavitCommand *c, FILE *to)
         for (const char *const *e = c->examples; *e; e += 2)
             fprintf(to, "  %s\n      %s\n", e[0], e[1]);
     }
-    fprintf(to, "\nexit codes: 0 done, 1 failed at run time, 2 usage, 3 refused, 4 malformed input\n");
+    fprintf(to, "\nexit codes: 0 done, 1 failed at run time, 2 usage, 3 refused, 4 malformed input,\n"
+                "130 interrupted\n");
 }
 
 /* ---- man ---- */

@@ -347,8 +347,8 @@ const DavitCommand davit_command_tokenize = {
     .summary = "text to token ids and back",
     .description = "Prints token ids separated by spaces, one output line per input, EMPTY for "
                    "none.\nFILE is a tokenizer by itself: tokenizer.json, tekken.json, a SentencePiece "
-                   ".model, a .tiktoken file, vocab.txt. Ids equal Hugging Face's tokenizers, "
-                   "mistral-common, sentencepiece or\ntiktoken. --decode prints text, special tokens kept.",
+                   ".model,\na .tiktoken file, vocab.txt. Ids equal Hugging Face's tokenizers, "
+                   "mistral-common,\nsentencepiece or tiktoken. --decode prints text, special tokens kept.",
     .flags = flags,
     .examples = examples,
     .run = run,

@@ -5,10 +5,16 @@
 
 #include "doctor/doctor_private.h"
 
-static bool number(const DavitPatient *p, const char *tail, int64_t *out)
+static const davit_kv *key_of(const DavitPatient *p, const char *tail)
 {
     g_autofree char *key = g_strconcat(davit_settings_gguf_arch(p->settings), tail, NULL);
-    const davit_kv *kv = davit_checkpoint_find_key(p->checkpoint, key);
+
+    return davit_checkpoint_find_key(p->checkpoint, key);
+}
+
+static bool number(const DavitPatient *p, const char *tail, int64_t *out)
+{
+    const davit_kv *kv = key_of(p, tail);
 
     return kv && !kv->is_array && davit_kv_i64(kv, 0, out);
 }
@@ -32,6 +38,7 @@ void davit_check_gguf_heads(DavitDoctor *d)
     const DavitPatient *p = &d->patient;
     const davit_tensor_info *q, *k, *v;
     int64_t heads, stated, width = 0, dim = 0, found;
+    const davit_kv *key;
 
     if (p->plan || !p->checkpoint || !p->settings || !davit_settings_gguf_arch(p->settings))
         return;
@@ -40,7 +47,10 @@ void davit_check_gguf_heads(DavitDoctor *d)
     v = matrix(p, "attn_v.weight");
     if (!q || !k || !v || !number(p, ".attention.head_count", &heads) || heads <= 0)
         return;
-    if (!number(p, ".attention.head_count_kv", &stated))
+    key = key_of(p, ".attention.head_count_kv");
+    if (key && !number(p, ".attention.head_count_kv", &stated))
+        return; /* one a layer, or no number */
+    if (!key)
         stated = heads; /* the format's default */
     if (!number(p, ".attention.key_length", &dim) && number(p, ".embedding_length", &width))
         dim = width / heads;
@@ -59,7 +69,7 @@ void davit_check_gguf_heads(DavitDoctor *d)
                                          davit_settings_gguf_arch(p->settings)),
             .expected = davit_doctor_text(d, "%" PRId64 ": %" PRIu64 " rows of %s by %" PRId64 " a head",
                                           found, k->shape[0], k->name, dim),
-            .found = davit_doctor_text(d, "%" PRId64, stated),
+            .found = davit_doctor_text(d, "%s%" PRId64, key ? "" : "absent, which means ", stated),
             .message = "the weights have another number of key heads than the settings state",
             .hint = davit_doctor_text(d, "set the key to %" PRId64 " (gguf's set-metadata does), or "
                                          "convert the model again", found)});

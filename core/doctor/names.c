@@ -312,15 +312,16 @@ static const char *parts_of(DavitDoctor *d, const Join *join, uint64_t rows)
                              kv * dim);
 }
 
-/* Is it a missing tensor that lies in a joined one? @ctx: the join's parts. */
-static bool is_part_missing(const DavitRecord *r, const void *ctx)
+/* Does it speak of a missing part, or of the joined tensor that no slot takes? @ctx: the Join. */
+static bool is_of_join(const DavitRecord *r, const void *ctx)
 {
-    static const char *const parts[][3] = {
-        {".q_proj.", ".k_proj.", ".v_proj."}, {".gate_proj.", ".up_proj.", ".up_proj."}};
+    static const char *const names[][5] = {
+        {".q_proj.", ".k_proj.", ".v_proj.", ".qkv_proj.", ".Wqkv."},
+        {".gate_proj.", ".up_proj.", ".gate_up_proj.", ".gate_and_up_proj.", ".w12."}};
     const size_t which = ctx == &joins[1];
 
-    for (size_t i = 0; r->code == DAVIT_R_TENSOR_MISSING && r->subject && i < 3; i++)
-        if (strstr(r->subject, parts[which][i]))
+    for (size_t i = 0; r->subject && i < G_N_ELEMENTS(names[which]); i++)
+        if (strstr(r->subject, names[which][i]))
             return true;
     return false;
 }
@@ -347,7 +348,7 @@ static void say_join(DavitDoctor *d, const Join *join, const davit_tensor_info *
                                                  "save them under the architecture's names", parts)
                           : NULL});
     if (parts)
-        davit_doctor_drop(d, "D07", is_part_missing, join);
+        davit_doctor_drop(d, "D07", is_of_join, join);
 }
 
 static void check_joins(DavitDoctor *d)
