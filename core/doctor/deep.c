@@ -276,7 +276,10 @@ static void compare_head(Pass *p)
                                                      "tie_word_embeddings is true",
                                          .found = "different",
                                          .message = "the stored head is used, and "
-                                                    "differs from what the flag says"});
+                                                    "differs from what the flag says",
+                                         .hint = "set tie_word_embeddings to false if the head was "
+                                                 "trained (a merged adapter leaves such heads); "
+                                                 "programs that follow the flag leave it out"});
 }
 
 /* ---- D37 ---- */

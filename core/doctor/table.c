@@ -22,7 +22,7 @@ const DavitCheckInfo davit_check_table[] = {
      "save the model from inside the wrapper"},
     {"D09", "fused or split projections", "weights that were joined or cut differently do not fit their slots",
      "use the checkpoint of the architecture that the names belong to"},
-    {"D10", "shapes against settings", "sizes in config.json that differ from the weights belong to another model",
+    {"D10", "shapes against settings", "settings and weights must state the same sizes; what differs is of another model, what cannot be read states none",
      "take config.json and weights from one place"},
     {"D11", "experts and extra layers", "experts and layers must be those that the config and the routers count",
      "compare with the model's origin"},
