@@ -17,7 +17,9 @@ printed, the rest counted; exit status 1 if there are any.
 
 Done 2026-12-01, tokenizers 0.23.3, a million each, none different: the real Llama 3.1, Qwen 3 and
 gpt-oss; llama3, qwen2, o200k, gpt2, spm_legacy, spm_gemma, deepseek_v3, tekken (commit 57d39f1),
-qwen35, gpt2_digits, falcon, unigram_t5 (fbfb788). 200,000 each of Llama 3.1, Qwen 3, gpt-oss,
+qwen35, gpt2_digits, falcon, unigram_t5 (fbfb788);
+deepseek_llm, deepseek_coder, kimi, bloom, bert_uncased, spm_first, seed_coder, bailing,
+exaone_moe, minicpm5, tiny_aya, youtu (1dea2f1). 200,000 each of Llama 3.1, Qwen 3, gpt-oss,
 DeepSeek-V3, llama3, qwen2 and o200k at the last change of merging, of Llama 2 before it. The
 other files of SHAPES have not been through this.
 
