@@ -50,8 +50,8 @@ typedef enum DavitCacheChoice {
 } DavitCacheChoice;
 
 typedef struct DavitLoadOptions {
-    /* Called from the loading thread, at most every few MiB. NULL = none. Return false to
-     * cancel (DAVIT_R_CANCELLED). */
+    /* Called from the loading thread, at most every few MiB, and once at the end. NULL = none.
+     * Return false to cancel (DAVIT_R_CANCELLED), at the end too. */
     bool (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *ctx;
     DavitCacheChoice cache;

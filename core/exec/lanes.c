@@ -74,14 +74,12 @@ static int32_t upload(void *ctx, const DavitItem *item, uint64_t off, const uint
     return status;
 }
 
-static void show_progress(Run *run)
+/* @done_bytes to the one who asked; false from there ends the load. */
+static void tell_progress(Run *run, uint64_t done_bytes)
 {
     const DavitLoadOptions *options = run->job->options;
-    const uint64_t done = atomic_load(&run->done_bytes);
-    if (!options->progress || done < run->shown_bytes + PROGRESS_BYTES)
-        return;
-    run->shown_bytes = done;
-    if (options->progress(options->ctx, done, run->job->plan->read_bytes))
+    run->shown_bytes = done_bytes;
+    if (options->progress(options->ctx, done_bytes, run->job->plan->read_bytes))
         return;
     g_autoptr(DavitReport) said = davit_report_new();
     fail(run,
@@ -91,6 +89,13 @@ static void show_progress(Run *run)
                                                 .subject = "weights",
                                                 .message = "loading was cancelled"}),
          said);
+}
+
+static void show_progress(Run *run)
+{
+    const uint64_t done = atomic_load(&run->done_bytes);
+    if (run->job->options->progress && done >= run->shown_bytes + PROGRESS_BYTES)
+        tell_progress(run, done);
 }
 
 static void make_piece(Worker *worker, const DavitItem *item)
@@ -190,7 +195,6 @@ static void run_workers(Run *run, const DavitArena *window, unsigned n)
 int32_t davit_lanes_run(const DavitLanesJob *job, DavitLoadStats *stats, DavitReport *report)
 {
     const DavitPlan *plan = job->plan;
-    const DavitLoadOptions *options = job->options;
     const unsigned n = (unsigned)MIN(plan->n_lanes, job->items->len);
     DavitArena window;
     if (n == 0)
@@ -206,9 +210,10 @@ int32_t davit_lanes_run(const DavitLanesJob *job, DavitLoadStats *stats, DavitRe
     stats->n_lanes = n;
     stats->n_pieces = job->items->len;
     run_workers(&run, &window, n);
+    /* the first lane may have found no piece left: the end is told, and can be refused, always */
+    if (run.status == DAVIT_OK && job->options->progress)
+        tell_progress(&run, plan->read_bytes);
     pthread_mutex_destroy(&run.lock);
     davit_arena_clear(&window);
-    if (run.status == DAVIT_OK && options->progress)
-        options->progress(options->ctx, plan->read_bytes, plan->read_bytes);
     return run.status;
 }
