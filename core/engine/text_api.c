@@ -171,11 +171,36 @@ static void fill(davit_encoding *out, DavitIds *ids, GArray *spans, size_t total
         }
     }
     memcpy(out, &full, MIN(sizeof full, out->struct_size));
+    *ids = (DavitIds){0};
 }
 
-/* @n_encoders: as many threads may work on a long text. */
-static int32_t encode_one(davit_text *text, DavitEncoder *const *encoders,
-                          size_t n_encoders, const char *bytes, size_t n,
+/* The same with as much memory as the ids take, @ids keeps its own: a text of a batch may be a
+ * word. */
+static int32_t fill_exact(davit_encoding *out, const DavitIds *ids, GArray *spans, size_t total,
+                          DavitReport *report)
+{
+    DavitIds exact = {.ids = g_try_new(int32_t, ids->n + 1), .n = ids->n};
+    if (!exact.ids)
+        return davit_report_add(report, &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
+                                                        .status = DAVIT_E_LIMIT,
+                                                        .stage = "run",
+                                                        .subject = "text",
+                                                        .message = "no memory for the ids"});
+    if (ids->n > 0)
+        memcpy(exact.ids, ids->ids, ids->n * sizeof *exact.ids);
+    fill(out, &exact, spans, total);
+    return DAVIT_OK;
+}
+
+/* Who encodes. */
+typedef struct Crew {
+    davit_text *text;
+    DavitEncoder *const *encoders;
+    size_t n;       /* as many threads may work on a long text */
+    DavitIds *kept; /* one buffer for the texts of a batch; NULL = the ids go to the caller */
+} Crew;
+
+static int32_t encode_one(const Crew *crew, const char *bytes, size_t n,
                           const davit_encode_params *p, davit_encoding *out,
                           DavitReport *report)
 {
@@ -184,18 +209,22 @@ static int32_t encode_one(davit_text *text, DavitEncoder *const *encoders,
                                   : NULL;
     const uint32_t how = (p->flags & DAVIT_LIB_NO_SPECIAL ? 0 : DAVIT_ENCODE_SPECIAL) |
                          (p->flags & DAVIT_LIB_SAFE ? DAVIT_ENCODE_SAFE : 0);
-    DavitIds ids = {0};
-    const int32_t status =
-        spans ? davit_encode_spans(encoders[0], bytes, n, how, &ids, spans, report)
-              : davit_encode_threads(encoders, n_encoders, bytes, n, how, &ids, report);
+    DavitIds own = {0}, *ids = crew->kept ? crew->kept : &own;
+    ids->n = 0;
+    int32_t status =
+        spans ? davit_encode_spans(crew->encoders[0], bytes, n, how, ids, spans, report)
+              : davit_encode_threads(crew->encoders, crew->n, bytes, n, how, ids, report);
     if (status) {
-        davit_ids_clear(&ids);
+        davit_ids_clear(&own);
         return status;
     }
-    const size_t total = ids.n;
-    cut_to_limit(text, p, &ids, spans);
-    fill(out, &ids, spans, total);
-    return DAVIT_OK;
+    const size_t total = ids->n;
+    cut_to_limit(crew->text, p, ids, spans);
+    if (crew->kept)
+        status = fill_exact(out, ids, spans, total, report);
+    else
+        fill(out, ids, spans, total);
+    return status;
 }
 
 /* Are the arguments good? @out_p gets the parameters, defaults filled in. */
@@ -223,7 +252,8 @@ static int32_t encode_alone(davit_text *text, const char *bytes, size_t n,
     g_autofree DavitEncoder **encoders = g_new0(DavitEncoder *, n_encoders);
     for (size_t i = 0; i < n_encoders; i++)
         encoders[i] = take_encoder(text);
-    const int32_t status = encode_one(text, encoders, n_encoders, bytes, n, p, out, report);
+    const Crew crew = {text, encoders, n_encoders, NULL};
+    const int32_t status = encode_one(&crew, bytes, n, p, out, report);
     for (size_t i = 0; i < n_encoders; i++)
         give_encoder(text, encoders[i]);
     return status;
@@ -282,18 +312,21 @@ static void *work(void *data)
     Batch *b = data;
     DavitEncoder *encoder = take_encoder(b->text);
     DavitReport *report = davit_report_new(); /* of the next text that fails */
+    DavitIds kept = {0};
+    const Crew crew = {b->text, &encoder, 1, &kept};
     for (;;) {
         const size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
         if (i >= b->count)
             break;
         b->made[i].struct_size = sizeof *b->made;
-        b->status[i] = encode_one(b->text, &encoder, 1, b->bytes[i], b->n[i], &b->params,
-                                  &b->made[i], report);
+        b->status[i] =
+            encode_one(&crew, b->bytes[i], b->n[i], &b->params, &b->made[i], report);
         if (!b->status[i])
             continue;
         b->reports[i] = report;
         report = davit_report_new();
     }
+    davit_ids_clear(&kept);
     davit_report_free(report);
     give_encoder(b->text, encoder);
     return NULL;

@@ -36,60 +36,102 @@ int32_t davit_letter_byte(uint32_t cp)
     return cp == 0x143 ? 0xad : -1;
 }
 
+static uint32_t bits_of(uint64_t most)
+{
+    return most ? 64 - (uint32_t)__builtin_clzll(most) : 0;
+}
+
 bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges)
 {
+    const uint32_t id_bits = MAX(bits_of(davit_vocab_n_ids(vocab)), 1);
+
     bpe->vocab = vocab;
     bpe->unk = -1;
     bpe->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     if (n_merges > UINT32_MAX / 2 - 64)
         return false;
-    bpe->n_slots = (uint32_t)(2 * n_merges + 64);
-    bpe->slots = davit_big_zeroed(bpe->n_slots, sizeof(DavitBpeSlot));
+    bpe->at_bits = bits_of(n_merges); /* places + 1 */
+    bpe->id_bits = id_bits;
+    if (bpe->at_bits == 0 || 2 * id_bits + bpe->at_bits > 64) {
+        bpe->at_bits = 0;
+        bpe->id_bits = 32;
+    }
+    bpe->most_merges = (uint32_t)n_merges;
+    bpe->n_slots = (uint32_t)(n_merges * 5 / 3 + 64);
+    bpe->slots = davit_big_zeroed(bpe->n_slots, (bpe->at_bits ? 1 : 2) * sizeof(uint64_t));
+    bpe->joined = davit_big_zeroed(n_merges + 1, sizeof(uint32_t));
     bpe->filter_bits = 9;
     while (1ull << bpe->filter_bits < 8 * n_merges)
         bpe->filter_bits++;
     bpe->filter = davit_big_zeroed((size_t)1 << bpe->filter_bits >> 6, sizeof(uint64_t));
-    return bpe->slots && bpe->filter;
+    return bpe->slots && bpe->joined && bpe->filter;
 }
 
 void davit_bpe_clear(DavitBpe *bpe)
 {
     davit_big_free(bpe->slots);
+    davit_big_free(bpe->joined);
+    davit_big_free(bpe->ranks);
     davit_big_free(bpe->filter);
     g_free(bpe->bmp);
     g_free(bpe->joins);
 }
 
-void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
+/* Ranks of merges so far were their places. */
+static bool make_ranks(DavitBpe *bpe)
+{
+    bpe->ranks = davit_big_zeroed(bpe->most_merges + 1u, sizeof(uint32_t));
+    for (uint32_t at = 0; bpe->ranks && at < bpe->n_merges; at++)
+        bpe->ranks[at] = at;
+    return bpe->ranks != NULL;
+}
+
+static void put_pair(DavitBpe *bpe, DavitPairKey key, uint32_t at)
+{
+    const uint64_t bit = davit_pair_bit(bpe, key);
+    uint32_t slot;
+
+    davit_pair_find(bpe, key, &slot);
+    if (bpe->at_bits) {
+        bpe->slots[slot] = key.pair << bpe->at_bits | (at + 1);
+    } else {
+        bpe->slots[2 * (uint64_t)slot] = (uint64_t)at + 1;
+        bpe->slots[2 * (uint64_t)slot + 1] = key.pair;
+    }
+    bpe->filter[bit / 64] |= 1ull << bit % 64;
+}
+
+bool davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
 {
     const size_t ahead =
         16; /* slots are far apart in memory: fetch before they are needed */
 
+    g_assert(n <= bpe->most_merges - bpe->n_merges);
     for (size_t i = 0; i < n; i++) {
-        const DavitPairKey key = davit_pair_key(bpe, merges[i].left, merges[i].right);
-        const uint64_t bit = davit_pair_bit(bpe, key);
+        const uint32_t at = bpe->n_merges;
 
         if (n - i > ahead) {
             const DavitMerge *next = &merges[i + ahead];
 
-            __builtin_prefetch(
-                davit_pair_slot(bpe, davit_pair_key(bpe, next->left, next->right)));
+            davit_pair_fetch(bpe, davit_pair_key(bpe, next->left, next->right));
         }
-        *davit_pair_find(bpe, key) =
-            (DavitBpeSlot){key.pair, merges[i].rank, merges[i].joined};
-        bpe->filter[bit / 64] |= 1ull << bit % 64;
+        if (merges[i].rank != at && !bpe->ranks && !make_ranks(bpe))
+            return false;
+        put_pair(bpe, davit_pair_key(bpe, merges[i].left, merges[i].right), at);
+        bpe->joined[at] = merges[i].joined;
+        if (bpe->ranks)
+            bpe->ranks[at] = merges[i].rank;
+        bpe->n_merges++;
     }
+    return true;
 }
 
-const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)
+uint32_t davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right)
 {
     const DavitPairKey key = davit_pair_key(bpe, left, right);
-    const DavitBpeSlot *slot;
 
-    if (!davit_pair_maybe(bpe, key))
-        return NULL;
-    slot = davit_pair_find(bpe, key);
-    return slot->pair ? slot : NULL;
+    return davit_pair_maybe(bpe, key) ? davit_pair_find(bpe, key, &(uint32_t){0})
+                                      : DAVIT_BPE_NONE;
 }
 
 /* Ids of the bytes: by letter in byte-level files, else by the name <0xNN>. */
@@ -191,14 +233,14 @@ static bool derive_cuts(DavitBpe *bpe)
         return false;
     note_not_text(bpe, notes);
     for (uint32_t i = 0; i < bpe->n_slots; i++) {
-        const DavitBpeSlot *slot = &bpe->slots[i];
+        uint64_t pair;
+        const uint32_t at = davit_pair_read(bpe, i, &pair);
 
-        if (slot->pair == 0)
+        if (at == DAVIT_BPE_NONE)
             continue;
-        if ((notes[(slot->pair - 1) >> 32] | notes[(uint32_t)(slot->pair - 1)]) &
-            NOT_TEXT)
+        if ((notes[pair >> bpe->id_bits] | notes[davit_pair_right(bpe, pair)]) & NOT_TEXT)
             bpe->cuts = false;
-        notes[slot->joined] |= JOINED;
+        notes[bpe->joined[at]] |= JOINED;
     }
     for (size_t id = 0; bpe->cuts && id < n_ids; id++) {
         size_t len;

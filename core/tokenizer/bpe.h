@@ -17,20 +17,24 @@
 /* One line of the merge list. */
 typedef struct DavitMerge {
     uint32_t left, right; /* ids */
-    uint32_t rank;        /* position in the list */
+    uint32_t rank;        /* order; equal for merges of which the leftmost goes first */
     uint32_t joined;      /* id of the two together */
 } DavitMerge;
 
-/* The same in the table. */
-typedef struct DavitBpeSlot {
-    uint64_t pair; /* (left << 32 | right) + 1; 0 = empty */
-    uint32_t rank, joined;
-} DavitBpeSlot;
+/* Of a pair that is no merge. */
+#define DAVIT_BPE_NONE UINT32_MAX
 
 typedef struct DavitBpe {
     const DavitVocab *vocab; /* (borrowed) */
-    DavitBpeSlot *slots;     /* hash table by pair, at most half full */
+    /* Hash table by pair, at most three fifths full: pair << at_bits | place in joined + 1, and
+     * 0 = empty. Half a million merges are 7 MB, of which a lookup touches one line. */
+    uint64_t *slots;
     uint32_t n_slots;
+    uint32_t id_bits; /* a pair is left << id_bits | right */
+    uint32_t at_bits; /* 0 = too wide for one word: a slot has two, the place + 1 and the pair */
+    uint32_t *joined; /* by place: the order in which merges were added */
+    uint32_t *ranks;  /* by place; NULL = the places themselves */
+    uint32_t n_merges, most_merges; /* places taken, and there are */
     /* 2^filter_bits bits, 8 to 16 for a merge: 0 = the pair is not in the table. Half a megabyte
      * that answers four of five questions, where the table has 16 */
     uint64_t *filter;
@@ -65,15 +69,17 @@ typedef struct DavitBpeScratch {
 } DavitBpeScratch;
 void davit_bpe_scratch_clear(DavitBpeScratch *scratch);
 
-/* Make room for @n_merges. Returns: false when memory is gone. */
+/* Make room for @n_merges of tokens of @vocab, which is complete. Returns: false when memory is
+ * gone. */
 bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges);
 void davit_bpe_clear(DavitBpe *bpe);
 
-/* Add @n merges; a pair given twice keeps the last rank. */
-void davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
+/* Add @n merges, as many as there is room for in all; a pair given twice keeps the last. False
+ * when memory is gone. */
+bool davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 
-/* (borrowed) the merge of two neighbours, or NULL. */
-const DavitBpeSlot *davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
+/* Place of the merge of two neighbours, or DAVIT_BPE_NONE. */
+uint32_t davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
 
 /* After flags and merges: fill bytes, bmp, keep and cuts; not bmp and joins of a byte_level
  * table. False when memory is gone. */

@@ -37,9 +37,12 @@
  * are holes are never made. */
 typedef struct Edges {
     DavitBpe *bpe;
-    uint8_t *kinds;  /* by id */
+    uint8_t *parts;  /* by id: HEAD or TAIL */
     uint32_t *any;   /* of all */
     uint32_t *usual; /* of those that the conditions leave */
+    const DavitVocabEntry *entries; /* (borrowed) [n_ids] */
+    const char *block;              /* (borrowed) where they lie */
+    size_t n_ids;
     int16_t letters[N_LETTERS];
 } Edges;
 
@@ -143,21 +146,22 @@ static int32_t merge_char(const Edges *e, const uint8_t *bytes, uint32_t n)
         ids[i] = (uint32_t)e->bpe->bytes[bytes[i]];
     }
     while (n > 1) {
-        const DavitBpeSlot *best = NULL;
-        uint32_t at = 0;
+        uint32_t best = DAVIT_BPE_NONE, rank = DAVIT_BPE_NONE, at = 0;
 
         for (uint32_t i = 0; i + 1 < n; i++) {
-            const DavitBpeSlot *slot = davit_bpe_find(e->bpe, ids[i], ids[i + 1]);
+            const uint32_t merge = davit_bpe_find(e->bpe, ids[i], ids[i + 1]);
 
-            if (slot && (!best || slot->rank < best->rank)) {
-                best = slot;
+            if (davit_bpe_rank(e->bpe, merge) < rank) {
+                best = merge;
+                rank = davit_bpe_rank(e->bpe, merge);
                 at = i;
             }
         }
-        if (!best || !comes_first(e, best->rank, ids[0], DAVIT_CHAR_LEFT, &needs) ||
-            !comes_first(e, best->rank, ids[n - 1], DAVIT_CHAR_RIGHT, &needs))
+        if (best == DAVIT_BPE_NONE ||
+            !comes_first(e, rank, ids[0], DAVIT_CHAR_LEFT, &needs) ||
+            !comes_first(e, rank, ids[n - 1], DAVIT_CHAR_RIGHT, &needs))
             return -1;
-        ids[at] = best->joined;
+        ids[at] = e->bpe->joined[best];
         n--;
         for (uint32_t i = at + 1; i < n; i++)
             ids[i] = ids[i + 1];
@@ -213,24 +217,34 @@ static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
                           : letter_at(e->letters, text, 0, &size));
 }
 
+static uint32_t kind_by_id(const Edges *e, uint32_t id)
+{
+    size_t len = 0;
+    const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
+
+    return text && len > 0 ? kind_of(e->letters, text, len) : 0;
+}
+
 static void note_edges(const Edges *e)
 {
     for (uint32_t i = 0; i < e->bpe->n_slots; i++) {
-        const DavitBpeSlot *slot = &e->bpe->slots[i];
-        const uint32_t left = (uint32_t)((slot->pair - 1) >> 32);
-        const uint32_t right = (uint32_t)(slot->pair - 1);
+        uint64_t pair;
+        const uint32_t at = davit_pair_read(e->bpe, i, &pair);
+        const uint32_t left = (uint32_t)(pair >> e->bpe->id_bits);
+        const uint32_t right = davit_pair_right(e->bpe, pair);
 
-        if (slot->pair == 0)
+        /* first what seldom holds: where the empty slots are follows no pattern */
+        if (!((e->parts[left] & TAIL) | (e->parts[right] & HEAD)) || at == DAVIT_BPE_NONE)
             continue;
-        if ((e->kinds[left] & TAIL) && (e->kinds[right] & BEGINS)) {
-            note_merge(&e->any[left], slot->rank);
+        if ((e->parts[left] & TAIL) && (kind_by_id(e, right) & BEGINS)) {
+            note_merge(&e->any[left], davit_bpe_rank(e->bpe, at));
             if (davit_bpe_usual_behind(byte_of(e, right, false)))
-                note_merge(&e->usual[left], slot->rank);
+                note_merge(&e->usual[left], davit_bpe_rank(e->bpe, at));
         }
-        if ((e->kinds[right] & HEAD) && (e->kinds[left] & ENDS)) {
-            note_merge(&e->any[right], slot->rank);
+        if ((e->parts[right] & HEAD) && (kind_by_id(e, left) & ENDS)) {
+            note_merge(&e->any[right], davit_bpe_rank(e->bpe, at));
             if (davit_bpe_usual_before(byte_of(e, left, true)))
-                note_merge(&e->usual[right], slot->rank);
+                note_merge(&e->usual[right], davit_bpe_rank(e->bpe, at));
         }
     }
 }
@@ -251,6 +265,24 @@ static uint32_t wide_at(const uint8_t *bytes, size_t n, size_t at)
         !is_inner(bytes[at + 2]))
         return 0;
     return (bytes[at] & 0xfu) << 12 | (bytes[at + 1] & 0x3fu) << 6 | (bytes[at + 2] & 0x3fu);
+}
+
+/* A wide character is three letters of two bytes each, so two of them beside each other are
+ * twelve bytes beyond ASCII: one of them at each twelfth place. The first letter of each, of a byte
+ * from E2 on, is C3 A2 or higher. */
+#define WIDE_PAIR 12u
+
+static bool may_have_pair(const char *text, size_t len)
+{
+    bool beyond = false;
+
+    for (size_t at = WIDE_PAIR - 1; at < len; at += WIDE_PAIR)
+        beyond |= (uint8_t)text[at] >= 0x80;
+    for (size_t at = 0; beyond && at + WIDE_PAIR <= len; at++) {
+        if ((uint8_t)text[at] == 0xc3 && (uint8_t)text[at + 1] >= 0xa2)
+            return true;
+    }
+    return false;
 }
 
 /* Note neighbours of a token spelled in letters. @bytes: room for as many as @len. */
@@ -289,16 +321,14 @@ static bool fill_joins(const Edges *e)
     bpe->joins = g_try_new0(uint64_t, 1u << DAVIT_JOIN_BITS >> 6);
     if (!bpe->joins)
         return false;
-    for (size_t id = 0; id < davit_vocab_n_ids(bpe->vocab); id++) {
-        size_t len;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+    for (size_t id = 0; id < e->n_ids; id++) {
+        const uint32_t len = e->entries[id].len;
+        const char *text = e->block + e->entries[id].off;
 
-        /* the letters of their first bytes begin with C3, and there are two such at least
-         */
-        if (!text || len < 12 || !memchr(text, '\xc3', len))
+        if (len == DAVIT_VOCAB_HOLE || !may_have_pair(text, len))
             continue;
         if (len > bytes->len)
-            g_byte_array_set_size(bytes, (guint)len);
+            g_byte_array_set_size(bytes, len);
         note_joins(e, text, len, bytes->data);
     }
     return true;
@@ -331,31 +361,38 @@ size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t f
     return n;
 }
 
+/* May the token be a character beyond ASCII or some of its bytes, at most three? A letter of such a
+ * byte has two. */
+static bool is_short(const DavitVocabEntry *entry, const char *text)
+{
+    return entry->len <= 2 * MAX_BYTES && entry->len > 0 && (uint8_t)*text >= 0x80;
+}
+
 static bool fill_chars(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
-    g_autofree uint8_t *kinds = g_try_malloc0(n_ids + 1);
+    g_autofree uint8_t *parts = g_try_malloc0(n_ids + 1);
     g_autofree uint32_t *highest = g_try_new0(uint32_t, 2 * (n_ids + 1));
-    Edges edges = {bpe, kinds, highest, highest ? highest + n_ids + 1 : NULL, {0}};
+    Edges edges = {bpe, parts, highest, highest ? highest + n_ids + 1 : NULL,
+                   .n_ids = n_ids};
 
-    if (!kinds || !highest)
+    if (!parts || !highest)
         return false;
+    edges.entries = davit_vocab_entries(bpe->vocab, &edges.block);
     fill_letters(edges.letters);
     for (size_t id = 0; id < n_ids; id++) {
-        size_t len;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+        const char *text = edges.block + edges.entries[id].off;
 
-        if (text && len > 0)
-            kinds[id] = (uint8_t)kind_of(edges.letters, text, len);
+        if (is_short(&edges.entries[id], text))
+            parts[id] = kind_of(edges.letters, text, edges.entries[id].len) & (HEAD | TAIL);
     }
     note_edges(&edges);
     for (size_t id = 0; id < n_ids; id++) {
-        size_t len;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
+        const char *text = edges.block + edges.entries[id].off;
 
-        /* a letter has two bytes at most */
-        if (kinds[id] == (BEGINS | ENDS) && len <= 2 * MAX_BYTES &&
-            !fill_char(&edges, text, len))
+        /* the letter of a first byte begins with C3 */
+        if (is_short(&edges.entries[id], text) && *text == '\xc3' &&
+            !fill_char(&edges, text, edges.entries[id].len))
             return false;
     }
     return !bpe->bmp || fill_joins(&edges);

@@ -19,8 +19,8 @@
 
 /* A merge that may be done: lowest rank first, then leftmost. */
 typedef struct DavitBpeStep {
-    uint64_t order;  /* rank << 32 | position of the left symbol */
-    uint32_t joined; /* what it gave when it was queued */
+    uint64_t order; /* rank << 32 | position of the left symbol */
+    uint32_t merge; /* its place when it was queued */
 } DavitBpeStep;
 
 void davit_bpe_scratch_clear(DavitBpeScratch *scratch)
@@ -152,24 +152,21 @@ static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
 
 /* ---- short pieces ---- */
 
-static void look_up(const DavitBpe *bpe, const uint32_t *ids, size_t i, uint32_t *rank,
-                    uint32_t *joined)
+/* Of the symbol at each place and the next. */
+typedef struct Pairs {
+    uint32_t rank[SHORT_PIECE]; /* NONE = no merge */
+    uint32_t at[SHORT_PIECE];   /* place of the merge */
+} Pairs;
+
+static void look_up(const DavitBpe *bpe, const uint32_t *ids, size_t i, Pairs *pairs)
 {
-    const DavitPairKey key = davit_pair_key(bpe, ids[i], ids[i + 1]);
-
-    rank[i] = NONE;
-    if (davit_pair_maybe(bpe, key)) {
-        const DavitBpeSlot *slot = davit_pair_find(bpe, key);
-
-        rank[i] = slot->pair ? slot->rank : NONE;
-        joined[i] = slot->joined;
-    }
+    pairs->at[i] = davit_bpe_find(bpe, ids[i], ids[i + 1]);
+    pairs->rank[i] = davit_bpe_rank(bpe, pairs->at[i]);
 }
 
 /* All pairs at once: slots are far apart in memory, so all are asked for before the first
  * is read. */
-static void look_up_all(const DavitBpe *bpe, const uint32_t *ids, size_t n,
-                        uint32_t *rank, uint32_t *joined)
+static void look_up_all(const DavitBpe *bpe, const uint32_t *ids, size_t n, Pairs *pairs)
 {
     DavitPairKey keys[SHORT_PIECE];
     uint8_t at[SHORT_PIECE];
@@ -178,18 +175,16 @@ static void look_up_all(const DavitBpe *bpe, const uint32_t *ids, size_t n,
     for (size_t i = 0; i + 1 < n; i++) {
         const DavitPairKey key = davit_pair_key(bpe, ids[i], ids[i + 1]);
 
-        rank[i] = NONE;
+        pairs->rank[i] = NONE;
         if (!davit_pair_maybe(bpe, key))
             continue;
         keys[n_keys] = key;
         at[n_keys++] = (uint8_t)i;
-        __builtin_prefetch(davit_pair_slot(bpe, key));
+        davit_pair_fetch(bpe, key);
     }
     for (size_t k = 0; k < n_keys; k++) {
-        const DavitBpeSlot *slot = davit_pair_find(bpe, keys[k]);
-
-        rank[at[k]] = slot->pair ? slot->rank : NONE;
-        joined[at[k]] = slot->joined;
+        pairs->at[at[k]] = davit_pair_find(bpe, keys[k], &(uint32_t){0});
+        pairs->rank[at[k]] = davit_bpe_rank(bpe, pairs->at[at[k]]);
     }
 }
 
@@ -197,9 +192,10 @@ static void look_up_all(const DavitBpe *bpe, const uint32_t *ids, size_t n,
 static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids,
                           size_t n)
 {
-    uint32_t rank[SHORT_PIECE], joined[SHORT_PIECE];
+    Pairs pairs;
+    uint32_t *const rank = pairs.rank, *const at = pairs.at;
 
-    look_up_all(bpe, ids, n, rank, joined);
+    look_up_all(bpe, ids, n, &pairs);
     s->steps += n;
     while (n > 1) {
         size_t best = 0;
@@ -211,17 +207,16 @@ static size_t merge_short(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t *ids
         s->steps += n;
         if (rank[best] == NONE)
             break;
-        ids[best] = joined[best];
+        ids[best] = bpe->joined[at[best]];
         n--;
         memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
         if (best + 1 < n) {
             memmove(rank + best + 1, rank + best + 2, (n - best - 2) * sizeof *rank);
-            memmove(joined + best + 1, joined + best + 2,
-                    (n - best - 2) * sizeof *joined);
-            look_up(bpe, ids, best, rank, joined);
+            memmove(at + best + 1, at + best + 2, (n - best - 2) * sizeof *at);
+            look_up(bpe, ids, best, &pairs);
         }
         if (best > 0)
-            look_up(bpe, ids, best - 1, rank, joined);
+            look_up(bpe, ids, best - 1, &pairs);
     }
     return n;
 }
@@ -275,15 +270,16 @@ static DavitBpeStep pop_step(DavitBpeScratch *s, size_t *n_heap)
 static bool queue_pair(const DavitBpe *bpe, DavitBpeScratch *s, uint32_t pos,
                        size_t *n_heap)
 {
-    const DavitBpeSlot *m;
+    uint32_t at;
 
     s->steps++;
     if (pos == NONE || s->next[pos] == NONE)
         return true;
-    m = davit_bpe_find(bpe, s->ids[pos], s->ids[s->next[pos]]);
-    if (!m)
+    at = davit_bpe_find(bpe, s->ids[pos], s->ids[s->next[pos]]);
+    if (at == DAVIT_BPE_NONE)
         return true;
-    return push_step(s, n_heap, (DavitBpeStep){(uint64_t)m->rank << 32 | pos, m->joined});
+    return push_step(
+        s, n_heap, (DavitBpeStep){(uint64_t)davit_bpe_rank(bpe, at) << 32 | pos, at});
 }
 
 /* Merge the @n symbols of s->ids; the first keeps place 0. Returns: count, 0 = no memory.
@@ -304,15 +300,15 @@ static size_t merge_long(const DavitBpe *bpe, DavitBpeScratch *s, size_t n)
         const DavitBpeStep step = pop_step(s, &n_heap);
         const uint32_t pos = (uint32_t)step.order;
         const uint32_t gone = s->next[pos];
-        const DavitBpeSlot *m;
+        uint32_t at;
 
         /* A symbol that was merged away has itself as next. */
         if (gone == NONE || gone == pos)
             continue;
-        m = davit_bpe_find(bpe, s->ids[pos], s->ids[gone]);
-        if (!m || m->joined != step.joined)
+        at = davit_bpe_find(bpe, s->ids[pos], s->ids[gone]);
+        if (at == DAVIT_BPE_NONE || bpe->joined[at] != bpe->joined[step.merge])
             continue;
-        s->ids[pos] = m->joined;
+        s->ids[pos] = bpe->joined[at];
         s->next[pos] = s->next[gone];
         if (s->next[pos] != NONE)
             s->prev[s->next[pos]] = pos;

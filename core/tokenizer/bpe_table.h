@@ -18,7 +18,7 @@ typedef struct DavitPairKey {
 static inline DavitPairKey davit_pair_key(const DavitBpe *bpe, uint32_t left,
                                           uint32_t right)
 {
-    const uint64_t pair = ((uint64_t)left << 32 | right) + 1;
+    const uint64_t pair = (uint64_t)left << bpe->id_bits | right;
     const uint64_t h = (pair ^ bpe->seed) * 0x9e3779b97f4a7c15ull;
 
     /* upper bits of a product depend on all bits below */
@@ -40,19 +40,58 @@ static inline bool davit_pair_maybe(const DavitBpe *bpe, DavitPairKey key)
 }
 
 /* Where @key belongs; the number of slots may be any. */
-static inline DavitBpeSlot *davit_pair_slot(const DavitBpe *bpe, DavitPairKey key)
+static inline uint32_t davit_pair_slot(const DavitBpe *bpe, DavitPairKey key)
 {
-    return &bpe->slots[(uint64_t)key.hash * bpe->n_slots >> 32];
+    return (uint32_t)((uint64_t)key.hash * bpe->n_slots >> 32);
 }
 
-/* The slot of the pair, or the empty one where it belongs. */
-static inline DavitBpeSlot *davit_pair_find(const DavitBpe *bpe, DavitPairKey key)
+static inline void davit_pair_fetch(const DavitBpe *bpe, DavitPairKey key)
 {
-    DavitBpeSlot *slot = davit_pair_slot(bpe, key);
+    const uint64_t slot = davit_pair_slot(bpe, key);
 
-    while (slot->pair != key.pair && slot->pair != 0)
-        slot = slot + 1 == bpe->slots + bpe->n_slots ? bpe->slots : slot + 1;
-    return slot;
+    __builtin_prefetch(&bpe->slots[bpe->at_bits ? slot : 2 * slot]);
+}
+
+/* Place of the merge in @slot and its pair; DAVIT_BPE_NONE = the slot is empty. */
+static inline uint32_t davit_pair_read(const DavitBpe *bpe, uint32_t slot, uint64_t *out_pair)
+{
+    uint64_t word;
+
+    if (!bpe->at_bits) {
+        *out_pair = bpe->slots[2 * (uint64_t)slot + 1];
+        return (uint32_t)bpe->slots[2 * (uint64_t)slot] - 1;
+    }
+    word = bpe->slots[slot];
+    *out_pair = word >> bpe->at_bits;
+    return (uint32_t)(word & ((1ull << bpe->at_bits) - 1)) - 1;
+}
+
+static inline uint32_t davit_pair_right(const DavitBpe *bpe, uint64_t pair)
+{
+    return (uint32_t)(pair & ((1ull << bpe->id_bits) - 1));
+}
+
+/* Place of the merge, or DAVIT_BPE_NONE. *out_slot: where it is or belongs. */
+static inline uint32_t davit_pair_find(const DavitBpe *bpe, DavitPairKey key,
+                                       uint32_t *out_slot)
+{
+    uint32_t slot = davit_pair_slot(bpe, key), at;
+    uint64_t pair;
+
+    for (;;) {
+        at = davit_pair_read(bpe, slot, &pair);
+        if (at == DAVIT_BPE_NONE || pair == key.pair)
+            break;
+        slot = slot + 1 == bpe->n_slots ? 0 : slot + 1;
+    }
+    *out_slot = slot;
+    return at;
+}
+
+/* Rank of the merge at @at, which may be DAVIT_BPE_NONE: higher than all. */
+static inline uint32_t davit_bpe_rank(const DavitBpe *bpe, uint32_t at)
+{
+    return at == DAVIT_BPE_NONE || !bpe->ranks ? at : bpe->ranks[at];
 }
 
 /* ---- characters of byte-level tables: bmp ---- */

@@ -113,8 +113,9 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
 
     if (!davit_bpe_init(bpe, t->vocab, parts->merges->len))
         return refuse_memory(parts->subject, report);
-    davit_bpe_add(bpe, (const DavitMerge *)(const void *)parts->merges->data,
-                  parts->merges->len);
+    if (!davit_bpe_add(bpe, (const DavitMerge *)(const void *)parts->merges->data,
+                       parts->merges->len))
+        return refuse_memory(parts->subject, report);
     bpe->byte_level = t->pretok.byte_level;
     bpe->byte_fallback = parts->byte_fallback;
     bpe->fuse_unk = parts->fuse_unk;

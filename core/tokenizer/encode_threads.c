@@ -162,9 +162,9 @@ int32_t davit_encode_listed(const DavitEncodeJob *job)
     return status;
 }
 
-int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char *text,
-                             size_t len, uint32_t flags, DavitIds *out,
-                             DavitReport *report)
+/* Kept apart: one line of a batch would feel the lists. */
+static int32_t encode_long(DavitEncoder *const *encoders, size_t n, const char *text,
+                           size_t len, uint32_t flags, DavitIds *out, DavitReport *report)
 {
     g_autoptr(GArray) stretches = g_array_new(FALSE, FALSE, sizeof(DavitStretch));
     g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func(g_free);
@@ -175,7 +175,14 @@ int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char
                           .encoders = encoders,
                           .n_encoders = n};
 
+    return davit_encode_run(&job, text, len, flags, report);
+}
+
+int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char *text,
+                             size_t len, uint32_t flags, DavitIds *out,
+                             DavitReport *report)
+{
     if (n < 2 || len < LEAST_BYTES)
         return davit_encode(encoders[0], text, len, flags, out, report);
-    return davit_encode_run(&job, text, len, flags, report);
+    return encode_long(encoders, n, text, len, flags, out, report);
 }

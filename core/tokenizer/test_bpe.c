@@ -21,7 +21,7 @@ static void add_merge(Fixture *f, const char *line, uint32_t rank)
         (uint32_t)davit_vocab_find(f->vocab, halves[1], strlen(halves[1])), rank,
         (uint32_t)davit_vocab_find(f->vocab, joined, strlen(joined))};
 
-    davit_bpe_add(&f->bpe, &merge, 1);
+    g_assert_true(davit_bpe_add(&f->bpe, &merge, 1));
 }
 
 static void start(Fixture *f, const char *const *tokens, const char *const *merges)
@@ -182,6 +182,45 @@ static void cuts_keep_merges_whole(void)
     stop(&f);
 }
 
+/* Ids and places that do not fit into one word together. */
+static void wide_pairs_take_two_words(void)
+{
+    static const char *const tokens[] = {"a", "b", "ab", "ba", NULL};
+    const int64_t far = 1 << 21;
+    Fixture f = {.vocab = davit_vocab_new()};
+
+    for (int64_t id = 0; tokens[id]; id++)
+        davit_vocab_add(f.vocab, id, tokens[id], strlen(tokens[id]));
+    davit_vocab_add(f.vocab, far, "abab", 4);
+    davit_vocab_add(f.vocab, far + 1, "ababab", 6);
+    g_assert_cmpint(davit_vocab_seal(f.vocab), ==, -1);
+    /* 22 bits for each id and 21 for a place */
+    g_assert_true(davit_bpe_init(&f.bpe, f.vocab, 1u << 20));
+    g_assert_cmpuint(f.bpe.at_bits, ==, 0);
+    add_merge(&f, "a b", 0);
+    add_merge(&f, "ab ab", 1);
+    add_merge(&f, "abab ab", 2);
+    add_merge(&f, "b a", 3);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "ababababab", "2097152 2097153");
+    check(&f, "bba", "1 3");
+    stop(&f);
+}
+
+/* Of merges with one rank the leftmost goes first, whichever was added first. */
+static void equal_ranks_of_two_merges(void)
+{
+    static const char *const tokens[] = {"a", "b", "c", "ab", "bc", NULL};
+    Fixture f;
+
+    start(&f, tokens, NULL);
+    add_merge(&f, "b c", 5);
+    add_merge(&f, "a b", 5);
+    g_assert_true(davit_bpe_finish(&f.bpe));
+    check(&f, "abcbc", "3 2 4");
+    stop(&f);
+}
+
 /* Steps for a run of one letter at n and 2n: n log n at most. */
 static uint64_t steps_for(Fixture *f, size_t n)
 {
@@ -322,8 +361,8 @@ static void characters_and_cuts_change_no_id(void)
             DavitBpe *bpe = i ? &plain.bpe : &f.bpe;
 
             g_assert_true(davit_bpe_init(bpe, f.vocab, merges->len));
-            davit_bpe_add(bpe, (const DavitMerge *)(const void *)merges->data,
-                          merges->len);
+            g_assert_true(davit_bpe_add(
+                bpe, (const DavitMerge *)(const void *)merges->data, merges->len));
             bpe->byte_level = true;
             g_assert_true(davit_bpe_finish(bpe));
         }
@@ -370,6 +409,8 @@ int main(int argc, char **argv)
                     fallback_does_not_close_unknown);
     g_test_add_func("/bpe/long_piece_equals_short_rule", long_piece_equals_short_rule);
     g_test_add_func("/bpe/cuts_keep_merges_whole", cuts_keep_merges_whole);
+    g_test_add_func("/bpe/wide_pairs_take_two_words", wide_pairs_take_two_words);
+    g_test_add_func("/bpe/equal_ranks_of_two_merges", equal_ranks_of_two_merges);
     g_test_add_func("/bpe/growth_stays_n_log_n", growth_stays_n_log_n);
     g_test_add_func("/bpe/characters_and_cuts_change_no_id",
                     characters_and_cuts_change_no_id);

@@ -10,13 +10,10 @@
 #include "base/big.h"
 #include "tokenizer/tokenizer.h"
 
-#define HOLE      UINT32_MAX
+#define HOLE      DAVIT_VOCAB_HOLE
 #define MAX_BLOCK (1u << 31)
 
-typedef struct Entry {
-    uint32_t off;
-    uint32_t len; /* HOLE = no token */
-} Entry;
+typedef DavitVocabEntry Entry;
 
 /* Lengths from this on are not told apart in a slot. */
 #define LONG_TEXT 127u
@@ -291,6 +288,12 @@ size_t davit_vocab_n_ids(const DavitVocab *vocab)
 size_t davit_vocab_n_tokens(const DavitVocab *vocab)
 {
     return vocab->n_tokens;
+}
+
+const DavitVocabEntry *davit_vocab_entries(const DavitVocab *vocab, const char **out_block)
+{
+    *out_block = vocab->block;
+    return vocab->entries;
 }
 
 const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_len)

@@ -38,6 +38,16 @@ size_t davit_vocab_n_tokens(const DavitVocab *vocab); /* tokens of the model */
 /* (borrowed) text of @id, NULL for holes and ids out of range. NUL-terminated too. */
 const char *davit_vocab_text(const DavitVocab *vocab, int64_t id, size_t *out_len);
 
+/* Where the texts lie, for passes over all of them. */
+typedef struct DavitVocabEntry {
+    uint32_t off;
+    uint32_t len; /* DAVIT_VOCAB_HOLE = the id has no token */
+} DavitVocabEntry;
+#define DAVIT_VOCAB_HOLE UINT32_MAX
+
+/* (borrowed) [davit_vocab_n_ids], until a token is added. *out_block is what off counts in. */
+const DavitVocabEntry *davit_vocab_entries(const DavitVocab *vocab, const char **out_block);
+
 /* Id of a token of the model, -1 = none. */
 int32_t davit_vocab_find(const DavitVocab *vocab, const char *text, size_t len);
 
