@@ -6,19 +6,6 @@
 
 #include <davit/help/iq.h>
 
-TILE_INLINE uint32_t u16_at(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
-}
-
-TILE_INLINE uint32_t u32_at(const uint8_t *p)
-{
-    uint32_t word;
-
-    memcpy(&word, p, sizeof word);
-    return word;
-}
-
 /* Four bits of a byte, the low half first. */
 TILE_INLINE uint32_t nibble(const uint8_t *p, uint32_t i)
 {
@@ -243,26 +230,6 @@ void cpu_dequant_q1_0(float *out, const uint8_t *row, size_t n_blocks)
         for (int j = 0; j < 16; j++)
             put(out + 8 * j, _mm256_set1_ps(1), ~(uint32_t)row[2 + j], d);
     }
-}
-
-/* The topmost base-3 digit of each byte, less 1: 3 v / 256 passes 1 at 86 and 2 at 171. */
-TILE_INLINE __m256i top_trits(__m256i v)
-{
-    const __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8(86)), v);
-    const __m256i two = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8((char)171)), v);
-
-    return _mm256_sub_epi8(_mm256_set1_epi8(-1), _mm256_add_epi8(one, two));
-}
-
-/* Bytes times 3, modulo 256: the next digit on top. */
-TILE_INLINE __m256i times3(__m256i v)
-{
-    return _mm256_add_epi8(v, _mm256_add_epi8(v, v));
-}
-
-TILE_INLINE __m128i times3_half(__m128i v)
-{
-    return _mm_add_epi8(v, _mm_add_epi8(v, v));
 }
 
 /* Five digits of 32 bytes, five of 16, four of 4: digit after digit. */

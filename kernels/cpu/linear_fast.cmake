@@ -2,6 +2,7 @@
 # is off everywhere, so that a fused multiply-add is written where it is meant.
 set(linear_base
   codes.c
+  iq_tables.c
   linear_finish.c
   moe_codes.c
   pack_codes.c
@@ -29,6 +30,7 @@ set(linear_avx2
   linear_dequant_avx2.c
   linear_dequant_iq_avx2.c
   linear_dequant_k_avx2.c
+  linear_row_avx2.c
   pack_x8_avx2.c
   quantize_x_avx2.c
   ${linear_vnni}

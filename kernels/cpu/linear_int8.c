@@ -143,7 +143,8 @@ RUN(run_avx2, CPU_STEP_AVX2)
 RUN(run_avx_vnni, CPU_STEP_AVX_VNNI)
 RUN(run_avx512_vnni, CPU_STEP_AVX512_VNNI)
 
-#define STORED "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1"
+#define STORED                                                                           \
+    "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1|" DAVIT_REF_IQ
 #define PACKED                                                                           \
     "cpu.q4_0_x8/1|cpu.q4_1_x8/1|cpu.q5_0_x8/1|cpu.q5_1_x8/1|cpu.q2_k_x8/1|"             \
     "cpu.q3_k_x8/1|cpu.q4_k_x8/1|cpu.q5_k_x8/1|cpu.q6_k_x8/1"

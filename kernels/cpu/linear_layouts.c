@@ -20,6 +20,12 @@
         .dequant = cpu_dequant_##id                                                       \
     }
 
+#define ROWS(id, elems, bytes)                                                            \
+    {                                                                                     \
+        .stored = #id "/1", .block_elems = elems, .block_bytes = bytes,                   \
+        .dequant = cpu_dequant_##id, .row = cpu_row_##id                                  \
+    }
+
 static const cpu_layout layouts[] = {
     LAYOUT(q4_k, 256, 144),
     LAYOUT(q6_k, 256, 210),
@@ -31,15 +37,28 @@ static const cpu_layout layouts[] = {
     LAYOUT(q5_k, 256, 176),
     LAYOUT(q2_k, 256, 84),
     LAYOUT(q3_k, 256, 110),
+    ROWS(iq4_xs, 256, 136),
+    ROWS(iq3_s, 256, 110),
+    ROWS(iq3_xxs, 256, 98),
+    ROWS(iq2_s, 256, 82),
+    ROWS(iq2_xs, 256, 74),
+    ROWS(iq2_xxs, 256, 66),
+    ROWS(iq1_m, 256, 56),
+    ROWS(iq1_s, 256, 50),
+    ROWS(tq1_0, 256, 54),
+    ROWS(q1_0, 128, 18),
 };
 
 const cpu_layout *cpu_layout_find(const char *name)
 {
     const int packed = strncmp(name, "cpu.", 4) == 0;
 
-    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
-        if (strcmp(packed ? layouts[i].packed : layouts[i].stored, name) == 0)
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        const char *known = packed ? layouts[i].packed : layouts[i].stored;
+
+        if (known && strcmp(known, name) == 0)
             return &layouts[i];
+    }
     return NULL;
 }
 
@@ -188,11 +207,25 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
     }
 }
 
+/* Rows one after another. */
+static void dot_rows(float *out, const cpu_layout *layout, const davit_weight *weight,
+                     uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
+                     size_t x_stride, size_t n_tokens)
+{
+    const davit_ref_layout *stored = davit_ref_layout_find(layout->stored);
+
+    for (uint64_t r = 0; r < n_rows; r++)
+        layout->row(out + r, davit_ref_weight_row(weight, stored, expert, row0 + r),
+                    (size_t)(weight->n_cols / layout->block_elems), x, x_stride, n_tokens);
+}
+
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
                   size_t x_stride, size_t n_tokens, int step, uint8_t *scratch)
 {
-    if (strncmp(weight->layout, "cpu.", 4) == 0)
+    if (layout->row)
+        dot_rows(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens);
+    else if (strncmp(weight->layout, "cpu.", 4) == 0)
         dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, step);
     else
         dot_stored(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens,

@@ -331,7 +331,8 @@ static int32_t moe_check(void *self, const davit_call *call, const davit_sink *s
 /* Experts stay as they are stored: a packed copy of all of them would be most of the model in
  * private memory, and each token reads few. */
 #define LAYOUTS                                                                           \
-    "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1|" CPU_CODES_LAYOUT
+    "q4_0/1|q4_1/1|q5_0/1|q5_1/1|q8_0/1|q2_k/1|q3_k/1|q4_k/1|q5_k/1|q6_k/1|" DAVIT_REF_IQ \
+    "|" CPU_CODES_LAYOUT
 
 #define ENTRY(sym, text, cpu_, score_, run_)                                              \
     const davit_kernel_entry sym = {                                                      \

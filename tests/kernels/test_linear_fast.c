@@ -45,7 +45,7 @@ static uint64_t random_cols(const davit_ref_layout *layout)
 {
     return layout->block_elems == 1    ? rand_in(1, 300)
            : layout->block_elems == 32 ? 32 * rand_in(1, 40)
-                                       : 256 * rand_in(1, 6);
+                                       : layout->block_elems * rand_in(1, rand_in(0, 5) ? 6 : 40);
 }
 
 /* Wide enough for one plane of activations now and then. */
@@ -239,6 +239,7 @@ static void int8_bits_depend_on_split_or_packing(gconstpointer name)
 {
     const davit_kernel_entry *stored = entry_or_skip(int8_stored);
     const davit_kernel_entry *packed = linear_case_entry(int8_packed);
+    const davit_pack *pack = linear_case_pack(name);
 
     g_assert_nonnull(packed);
     for (int i = 0; stored && i < 25; i++) {
@@ -246,11 +247,13 @@ static void int8_bits_depend_on_split_or_packing(gconstpointer name)
         g_autofree float *y = new_y(c);
         const CaseRun run = whole(c, 0);
 
-        linear_case_pack_all(c, linear_case_pack(c->layout->name));
         linear_case_run(c, stored, &run, y);
         sum_depends_on_split(c, linear_case_entry(INT8_AVX2), 0, y);
         sum_depends_on_split(c, stored, 0, y);
-        sum_depends_on_split(c, packed, 1, y);
+        if (pack) {
+            linear_case_pack_all(c, pack);
+            sum_depends_on_split(c, packed, 1, y);
+        }
         linear_case_free(c);
     }
 }
@@ -391,15 +394,14 @@ int main(int argc, char **argv)
         if (layout->block_elems == 1)
             continue;
         add("decoder_differs_in_a_bit", layout->name, decoder_differs_in_a_bit);
-        if (strstr(DAVIT_REF_IQ, layout->name)) /* float32 activations only */
-            continue;
         add("int8_differs_from_definition", layout->name, int8_differs_from_definition);
         add("int8_bits_depend_on_split_or_packing", layout->name,
             int8_bits_depend_on_split_or_packing);
         add("int16_saturates", layout->name, int16_saturates);
         add("non_finite_input_is_lost_or_spreads", layout->name,
             non_finite_input_is_lost_or_spreads);
-        add("packing_changes_size_or_bits", layout->name, packing_changes_size_or_bits);
+        if (!strstr(DAVIT_REF_IQ, layout->name)) /* those are multiplied as they lie */
+            add("packing_changes_size_or_bits", layout->name, packing_changes_size_or_bits);
     }
     return g_test_run();
 }
