@@ -84,6 +84,7 @@ static const char *attr_words(uint8_t type)
         return "copy fromkeys get items keys values";
     case V_BOOL:
     case V_INT:
+    case V_BIG:
         return INT_NAMES;
     case V_FLOAT:
         return "as_integer_ratio conjugate fromhex hex imag is_integer real";
@@ -314,10 +315,10 @@ static bool slice_index(Vm *vm, Value v, int64_t *out)
 {
     if (v.type == V_MISSING || v.type == V_NONE)
         return false;
-    if (!tmpl_is_integer(v))
+    if (!tmpl_is_integral(v))
         tmpl_raise(vm, "TypeError: slice indices must be integers or None or have an "
                        "__index__ method");
-    *out = tmpl_integer(v);
+    *out = tmpl_need_index(vm, v, "a slice index");
     return true;
 }
 
@@ -370,6 +371,18 @@ static Value slice_range(Vm *vm, const Range *range, int64_t start, int64_t stop
     *part = (Range){range->start + start * range->step, range->start + stop * range->step,
                     range->step * step, count};
     return (Value){.type = V_RANGE, .range = part};
+}
+
+static bool is_slice_index(Value v)
+{
+    return v.type == V_MISSING || v.type == V_NONE || tmpl_is_integral(v);
+}
+
+bool tmpl_can_slice(Value of, Value start, Value stop, Value step)
+{
+    return of.type == V_UNDEFINED ||
+           ((of.type == V_STR || of.type == V_LIST || of.type == V_TUPLE || of.type == V_RANGE) &&
+            is_slice_index(start) && is_slice_index(stop) && is_slice_index(step));
 }
 
 Value tmpl_slice(Vm *vm, Value of, Value start_v, Value stop_v, Value step_v)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arithmetic as Python does it, on 64-bit integers: what would need more is refused. */
+ * Arithmetic as Python does it. Integers beyond 64 bits are bigint.c's. */
+#include "template/bigint.h"
 #include "template/text.h"
 
 #include <math.h>
@@ -12,84 +13,63 @@ static const char *op_name(NodeOp op)
     return names[op];
 }
 
-G_NORETURN static void overflow(Vm *vm)
-{
-    tmpl_unsupported(vm, "an integer beyond 64 bits");
-}
-
 double tmpl_as_float(Vm *vm, Value v)
 {
     if (v.type == V_FLOAT)
         return v.f;
-    if (!tmpl_is_integer(v))
+    if (tmpl_is_integer(v))
+        return (double)tmpl_integer(v);
+    if (v.type != V_BIG)
         tmpl_raise(vm, "TypeError: must be real number, not %s", tmpl_type_name(v));
-    return (double)tmpl_integer(v);
+    const double f = tmpl_big_to_float(v);
+    if (isinf(f))
+        tmpl_raise(vm, "OverflowError: int too large to convert to float");
+    return f;
 }
 
 /* ---- integers ---- */
 
-static Value power_int(Vm *vm, int64_t base, int64_t exponent)
-{
-    int64_t result = 1;
+static Value power_float(Vm *vm, double a, double b);
 
-    if (exponent < 0) {
-        if (base == 0)
-            tmpl_raise(vm, "ZeroDivisionError: 0.0 cannot be raised to a negative power");
-        return tmpl_float(pow((double)base, (double)exponent));
-    }
-    if (base == 0 || base == 1)
-        return tmpl_int(exponent == 0 ? 1 : base);
-    if (base == -1)
-        return tmpl_int(exponent % 2 ? -1 : 1);
-    if (exponent > 64)
-        overflow(vm);
-    for (int64_t i = 0; i < exponent; i++)
-        if (__builtin_mul_overflow(result, base, &result))
-            overflow(vm);
-    return tmpl_int(result);
-}
-
-static Value divide_int(Vm *vm, NodeOp op, int64_t a, int64_t b)
+static Value divide_int(Vm *vm, NodeOp op, Value a, Value b)
 {
     const int64_t exact = (int64_t)1 << 53;
 
-    if (b == 0)
+    if (!tmpl_truth(vm, b))
         tmpl_raise(vm, op == OP_DIV ? "ZeroDivisionError: division by zero"
                                     : "ZeroDivisionError: integer division or modulo by zero");
-    if (op == OP_DIV) {
-        if (a > exact || a < -exact || b > exact || b < -exact)
-            tmpl_unsupported(vm, "a division of integers beyond 2**53");
-        return tmpl_float((double)a / (double)b);
-    }
-    if (a == INT64_MIN && b == -1) {
-        if (op == OP_FLOORDIV)
-            overflow(vm);
-        return tmpl_int(0);
-    }
-    const int64_t rest = a % b;
-    const bool down = rest != 0 && (rest < 0) != (b < 0);
-    return tmpl_int(op == OP_MOD ? rest + (down ? b : 0) : a / b - down);
+    if (a.type == V_BIG || b.type == V_BIG || (a.type == V_INT && a.i == INT64_MIN))
+        return op == OP_DIV ? tmpl_float(tmpl_big_ratio(vm, a, b)) : tmpl_big_binary(vm, op, a, b);
+    const int64_t x = tmpl_integer(a), y = tmpl_integer(b);
+    if (op == OP_DIV)
+        return tmpl_float(x > exact || x < -exact || y > exact || y < -exact
+                              ? tmpl_big_ratio(vm, a, b)
+                              : (double)x / (double)y);
+    const int64_t rest = x % y;
+    const bool down = rest != 0 && (rest < 0) != (y < 0);
+    return tmpl_int(op == OP_MOD ? rest + (down ? y : 0) : x / y - down);
 }
 
-static Value integers(Vm *vm, NodeOp op, int64_t a, int64_t b)
+static Value integers(Vm *vm, NodeOp op, Value a, Value b)
 {
+    const bool small = tmpl_is_integer(a) && tmpl_is_integer(b);
+    const int64_t x = small ? tmpl_integer(a) : 0, y = small ? tmpl_integer(b) : 0;
     int64_t r;
 
     switch (op) {
     case OP_ADD:
-        if (__builtin_add_overflow(a, b, &r))
-            overflow(vm);
-        return tmpl_int(r);
+        return small && !__builtin_add_overflow(x, y, &r) ? tmpl_int(r)
+                                                          : tmpl_big_binary(vm, op, a, b);
     case OP_SUB:
-        if (__builtin_sub_overflow(a, b, &r))
-            overflow(vm);
-        return tmpl_int(r);
+        return small && !__builtin_sub_overflow(x, y, &r) ? tmpl_int(r)
+                                                          : tmpl_big_binary(vm, op, a, b);
     case OP_MUL:
-        if (__builtin_mul_overflow(a, b, &r))
-            overflow(vm);
-        return tmpl_int(r);
+        return small && !__builtin_mul_overflow(x, y, &r) ? tmpl_int(r)
+                                                          : tmpl_big_binary(vm, op, a, b);
     case OP_POW:
-        return power_int(vm, a, b);
+        if (!tmpl_is_negative(b))
+            return tmpl_big_binary(vm, op, a, b);
+        return power_float(vm, tmpl_as_float(vm, a), tmpl_as_float(vm, b));
     default:
         return divide_int(vm, op, a, b);
     }
@@ -221,8 +201,8 @@ static bool is_sequence(Value v)
 
 Value tmpl_binary(Vm *vm, NodeOp op, Value a, Value b)
 {
-    if (tmpl_is_integer(a) && tmpl_is_integer(b))
-        return integers(vm, op, tmpl_integer(a), tmpl_integer(b));
+    if (tmpl_is_integral(a) && tmpl_is_integral(b))
+        return integers(vm, op, a, b);
     if (tmpl_is_number(a) && tmpl_is_number(b))
         return floats(vm, op, tmpl_as_float(vm, a), tmpl_as_float(vm, b));
     if (op == OP_MOD && a.type == V_STR)
@@ -247,13 +227,10 @@ Value tmpl_negate(Vm *vm, Value a, bool minus)
 {
     if (a.type == V_FLOAT)
         return tmpl_float(minus ? -a.f : a.f);
-    if (tmpl_is_integer(a)) {
-        const int64_t i = tmpl_integer(a);
-
-        if (minus && i == INT64_MIN)
-            overflow(vm);
-        return tmpl_int(minus ? -i : i);
-    }
+    if (a.type == V_BIG || (a.type == V_INT && a.i == INT64_MIN))
+        return minus ? tmpl_big_negate(vm, a) : a;
+    if (tmpl_is_integer(a))
+        return tmpl_int(minus ? -tmpl_integer(a) : tmpl_integer(a));
     if (a.type == V_UNDEFINED)
         tmpl_raise_undefined(vm, a);
     tmpl_raise(vm, "TypeError: bad operand type for unary %c: '%s'", minus ? '-' : '+',

@@ -35,6 +35,7 @@ typedef enum NodeKind {
     N_OPERAND, /* a; op = OP_ */
     N_CONCAT,  /* list */
     N_COND,    /* b if a else c (NULL) */
+    N_UNKNOWN, /* name: what a constant is called that Python cannot write (fold.c) */
     /* statements */
     N_TEXT,       /* text */
     N_OUTPUT,     /* a */
@@ -167,5 +168,8 @@ void tmpl_parse_body(Parser *p);
 
 /* Names to slots, macros' special names, unknown filters (symbols.c). */
 void tmpl_resolve_names(Parser *p);
+
+/* Constant expressions become constants, where jinja2 makes them so (fold.c). */
+void tmpl_fold(Parser *p);
 
 #endif

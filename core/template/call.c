@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arguments, and calling what can be called: macros, callers, loops, methods, globals. */
+#include "template/bigint.h"
 #include "template/text.h"
 
 #include <string.h>
@@ -9,7 +10,10 @@
 static void add_keyword(Vm *vm, Args *args, Str *name, Value value, size_t cap)
 {
     for (size_t i = 0; i < args->n_named; i++)
-        if (tmpl_str_equal(args->names[i], name))
+        if (tmpl_str_equal(args->names[i], name) && vm->folding) {
+            args->values[i] = value; /* the last one counts there */
+            return;
+        } else if (tmpl_str_equal(args->names[i], name))
             tmpl_raise(vm, "TypeError: got multiple values for keyword argument '%.*s'",
                        TMPL_SHOW(name));
     if (args->n_named == cap)
@@ -122,6 +126,13 @@ int64_t tmpl_need_int(Vm *vm, Value v, const char *what)
     if (!tmpl_is_integer(v))
         tmpl_raise(vm, "TypeError: %s must be an integer, not %s", what, tmpl_type_name(v));
     return tmpl_integer(v);
+}
+
+int64_t tmpl_need_index(Vm *vm, Value v, const char *what)
+{
+    if (v.type == V_BIG)
+        return tmpl_is_negative(v) ? -INT64_MAX : INT64_MAX;
+    return tmpl_need_int(vm, v, what);
 }
 
 Str *tmpl_need_str(Vm *vm, Value v, const char *what)

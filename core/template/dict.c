@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Dicts: in insertion order, keys equal as in Python (1, 1.0 and True are one key). */
-#include "template/run.h"
+#include "template/bigint.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,6 +9,20 @@ static uint32_t mix(uint64_t h)
 {
     h *= 0x9e3779b97f4a7c15ull;
     return (uint32_t)(h >> 32);
+}
+
+/* Whole numbers as the integer that they equal. */
+static uint32_t hash_float(double f)
+{
+    if (f >= -9e18 && f <= 9e18 && floor(f) == f)
+        return mix((uint64_t)(int64_t)f);
+    return isfinite(f) ? mix((uint64_t)(int64_t)(fmod(f, 1e18) * 8)) : 7;
+}
+
+static uint32_t hash_int(int64_t i)
+{
+    return i >= -9000000000000000000 && i <= 9000000000000000000 ? mix((uint64_t)i)
+                                                                 : hash_float((double)i);
 }
 
 static uint32_t hash_value(Vm *vm, Value v, uint32_t depth)
@@ -24,11 +38,12 @@ static uint32_t hash_value(Vm *vm, Value v, uint32_t depth)
         return h;
     case V_BOOL:
     case V_INT:
-        return mix((uint64_t)tmpl_integer(v));
+        return hash_int(tmpl_integer(v));
+    case V_BIG: /* a float that is equal is the nearest one */
+        tmpl_step(vm, v.big->n / 16);
+        return hash_float(tmpl_big_to_float(v));
     case V_FLOAT:
-        if (v.f >= -9e18 && v.f <= 9e18 && floor(v.f) == v.f)
-            return mix((uint64_t)(int64_t)v.f);
-        return isnan(v.f) ? 7 : mix((uint64_t)(int64_t)(fmod(v.f, 1e18) * 4096));
+        return hash_float(v.f);
     case V_TUPLE:
         for (size_t i = 0; i < v.list->n; i++)
             h = h * 31 + hash_value(vm, v.list->items[i], depth + 1);

@@ -140,6 +140,9 @@ static Value eval_slice(Vm *vm, Scope *scope, const Node *node)
     const Value step = node->d ? tmpl_eval(vm, scope, node->d) : tmpl_missing();
 
     vm->at = node;
+    /* as environment.getitem, which takes the TypeError */
+    if (vm->folding && !tmpl_can_slice(of, start, stop, step))
+        return tmpl_undefined(vm, "%s object has no element slice", tmpl_type_name(of));
     return tmpl_slice(vm, of, start, stop, step);
 }
 
@@ -149,6 +152,8 @@ static Value eval_cond(Vm *vm, Scope *scope, const Node *node)
         return tmpl_eval(vm, scope, node->b);
     if (node->c)
         return tmpl_eval(vm, scope, node->c);
+    if (vm->folding)
+        tmpl_unsupported(vm, "no constant");
     return tmpl_undefined(vm, "the inline if-expression evaluated to false and no else "
                               "section was defined");
 }
@@ -165,6 +170,17 @@ static Value eval_call(Vm *vm, Scope *scope, const Node *node)
     return tmpl_call(vm, callee, &args);
 }
 
+/* Filters that jinja2 gives the context, and which are therefore not worked out before there is one. */
+static bool wants_context(const Str *name)
+{
+    static const char *const names[] = {"map", "select", "reject", "selectattr", "rejectattr", "random"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (tmpl_str_is(name, names[i]))
+            return true;
+    return false;
+}
+
 static Value eval_filter(Vm *vm, Scope *scope, const Node *node)
 {
     FilterFn *fn = tmpl_filter_find(node->name);
@@ -172,6 +188,8 @@ static Value eval_filter(Vm *vm, Scope *scope, const Node *node)
     Args args;
 
     vm->at = node;
+    if (vm->folding && (!node->a || wants_context(node->name))) /* no value: of a block */
+        tmpl_unsupported(vm, "no constant");
     if (!fn)
         tmpl_raise(vm, "TemplateRuntimeError: no filter named '%.*s'", TMPL_SHOW(node->name));
     value = tmpl_eval(vm, scope, node->a);
@@ -230,9 +248,13 @@ static Value eval_logic(Vm *vm, Scope *scope, const Node *node)
 
 static Value eval_kind(Vm *vm, Scope *scope, const Node *node)
 {
+    if (vm->folding && (node->kind == N_NAME || node->kind == N_CALL))
+        tmpl_unsupported(vm, "no constant");
     switch (node->kind) {
     case N_CONST:
         return node->value;
+    case N_UNKNOWN:
+        tmpl_raise(vm, "NameError: name '%.*s' is not defined", TMPL_SHOW(node->name));
     case N_NAME:
         return eval_name(vm, scope, node);
     case N_LIST:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Filters for addresses and markup. Source: jinja2 3.1.6 filters.py, utils.py; markupsafe 3
- * (striptags). urlize is not here: what it takes for an address is a page of regexes. */
+ * (striptags). urlize is in filters_urlize.c. */
 #include "template/text.h"
 
 #include <string.h>

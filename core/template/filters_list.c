@@ -210,6 +210,7 @@ static Value unique(Vm *vm, Value value, const Args *args)
 typedef struct Batch {
     Iter iter;
     bool started, done;
+    Value size_arg;
     int64_t size;
     Value fill;
     List *line;
@@ -224,6 +225,7 @@ static bool next_batch(Vm *vm, Iter *iter, Value *out)
         b->started = true;
         b->line = tmpl_list_new(&vm->arena, 0);
         tmpl_iter(vm, iter->source, &b->iter);
+        b->size = tmpl_need_int(vm, b->size_arg, "linecount");
     }
     while (!b->done && tmpl_next_value(vm, &b->iter, &item)) {
         List *full = (int64_t)b->line->n == b->size ? b->line : NULL;
@@ -254,13 +256,14 @@ static Value batch(Vm *vm, Value value, const Args *args)
     Value bound[2];
 
     tmpl_bind(vm, args, "batch", "linecount fill_with?", bound);
-    b->size = tmpl_need_int(vm, bound[0], "linecount");
+    b->size_arg = bound[0];
     b->fill = bound[1];
     return tmpl_generator(vm, next_batch, value, b);
 }
 
 typedef struct Slices {
     List *all;
+    Value n_arg;
     int64_t n, at;
     Value fill;
 } Slices;
@@ -271,6 +274,7 @@ static bool next_slice(Vm *vm, Iter *iter, Value *out)
 
     if (!s->all) {
         s->all = tmpl_to_list(vm, iter->source);
+        s->n = tmpl_need_int(vm, s->n_arg, "slices");
         if (s->n == 0)
             tmpl_raise(vm, "ZeroDivisionError: integer division or modulo by zero");
     }
@@ -295,7 +299,7 @@ static Value slice(Vm *vm, Value value, const Args *args)
     Value bound[2];
 
     tmpl_bind(vm, args, "slice", "slices fill_with?", bound);
-    s->n = tmpl_need_int(vm, bound[0], "slices");
+    s->n_arg = bound[0];
     s->fill = bound[1];
     return tmpl_generator(vm, next_slice, value, s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Filters on numbers, and Python's int() and float() of text. */
+#include "template/bigint.h"
 #include "template/text.h"
 
 #include <math.h>
@@ -40,11 +41,10 @@ static bool number_text(Vm *vm, Str *s, char *out, size_t cap)
 }
 
 /* int(text, base) of Python; false = ValueError. */
-static bool parse_int(Vm *vm, Str *s, int64_t base, int64_t *out)
+static bool parse_int(Vm *vm, Str *s, int64_t base, Value *out)
 {
     char text[512], *at = text;
     bool minus = false;
-    uint64_t value = 0;
 
     if (base != 0 && (base < 2 || base > 36))
         return false;
@@ -64,17 +64,14 @@ static bool parse_int(Vm *vm, Str *s, int64_t base, int64_t *out)
     }
     if (!*at)
         return false;
-    for (; *at; at++) {
-        const int digit = g_ascii_isdigit(*at)   ? *at - '0'
-                          : g_ascii_isalpha(*at) ? g_ascii_tolower(*at) - 'a' + 10
-                                                 : 99;
+    for (const char *c = at; *c; c++) {
+        const int digit = g_ascii_isdigit(*c)   ? *c - '0'
+                          : g_ascii_isalpha(*c) ? g_ascii_tolower(*c) - 'a' + 10
+                                                : 99;
         if (digit >= base)
             return false;
-        if (value > ((uint64_t)INT64_MAX - (uint64_t)digit) / (uint64_t)base)
-            tmpl_unsupported(vm, "an integer beyond 64 bits");
-        value = value * (uint64_t)base + (uint64_t)digit;
     }
-    *out = minus ? -(int64_t)value : (int64_t)value;
+    *out = tmpl_big_parse(&vm->arena, at, strlen(at), (uint32_t)base, minus);
     return true;
 }
 
@@ -121,22 +118,19 @@ static bool parse_float(Vm *vm, Str *s, double *out)
 }
 
 /* int(f); false = ValueError (NaN) or, with @infinite_ok, OverflowError. */
-static bool int_of_float(Vm *vm, double f, bool infinite_ok, int64_t *out)
+static bool int_of_float(Vm *vm, double f, bool infinite_ok, Value *out)
 {
     if (isnan(f) || (isinf(f) && infinite_ok))
         return false;
     if (isinf(f))
         tmpl_raise(vm, "OverflowError: cannot convert float infinity to integer");
-    if (f >= 9223372036854775808.0 || f < -9223372036854775808.0)
-        tmpl_unsupported(vm, "an integer beyond 64 bits");
-    *out = (int64_t)f;
+    *out = tmpl_big_of_float(vm, f);
     return true;
 }
 
 static Value int_filter(Vm *vm, Value value, const Args *args)
 {
-    Value bound[2];
-    int64_t i;
+    Value bound[2], i;
     double f;
 
     tmpl_bind(vm, args, "int", "default? base?", bound);
@@ -150,14 +144,15 @@ static Value int_filter(Vm *vm, Value value, const Args *args)
         tmpl_raise_undefined(vm, value);
     if (tmpl_is_integer(value))
         return tmpl_int(tmpl_integer(value));
+    if (value.type == V_BIG)
+        return value;
     if (value.type == V_FLOAT)
-        return int_of_float(vm, value.f, false, &i) ? tmpl_int(i) : fallback;
+        return int_of_float(vm, value.f, false, &i) ? i : fallback;
     if (value.type != V_STR)
         return fallback;
     if (parse_int(vm, value.s, base, &i))
-        return tmpl_int(i);
-    return parse_float(vm, value.s, &f) && int_of_float(vm, f, true, &i) ? tmpl_int(i)
-                                                                        : fallback;
+        return i;
+    return parse_float(vm, value.s, &f) && int_of_float(vm, f, true, &i) ? i : fallback;
 }
 
 static Value float_filter(Vm *vm, Value value, const Args *args)
@@ -177,6 +172,28 @@ static Value float_filter(Vm *vm, Value value, const Args *args)
 
 /* ---- rounding ---- */
 
+/* @f to a multiple of 10^-digits, @digits < 0, ties to even. */
+static double round_to_tens(Vm *vm, double f, int64_t digits)
+{
+    char text[320], *last;
+    const double whole = trunc(fabs(f));
+    int n = g_snprintf(text, sizeof text, "0%.0f", whole);
+
+    if (digits < -308 || n - 1 < -digits)
+        return copysign(0.0, f);
+    last = text + n + digits - 1; /* the last digit that stays */
+    const bool beyond = strspn(last + 2, "0") != strlen(last + 2) || whole < fabs(f);
+    const bool up = last[1] > '5' || (last[1] == '5' && (beyond || (*last - '0') % 2 != 0));
+    memset(last + 1, '0', (size_t)-digits);
+    for (; up && *last == '9'; last--)
+        *last = '0';
+    *last += up;
+    f = copysign(g_ascii_strtod(text, NULL), f);
+    if (isinf(f))
+        tmpl_raise(vm, "OverflowError: rounded value too large to represent");
+    return f;
+}
+
 /* round(f, digits) of Python: the decimal nearest to the exact value, ties to even. */
 static double round_float(Vm *vm, double f, int64_t digits)
 {
@@ -185,7 +202,7 @@ static double round_float(Vm *vm, double f, int64_t digits)
     if (!isfinite(f) || digits > 300)
         return f;
     if (digits < 0)
-        tmpl_unsupported(vm, "rounding a float to tens");
+        return round_to_tens(vm, f, digits);
     g_snprintf(format, sizeof format, "%%.%df", (int)digits);
     if (fabs(f) >= 1e60)
         return f; /* has no fraction */
@@ -193,21 +210,15 @@ static double round_float(Vm *vm, double f, int64_t digits)
     return g_ascii_strtod(text, NULL);
 }
 
-static Value round_int(Vm *vm, int64_t i, int64_t digits)
+static Value round_int(Vm *vm, Value i, int64_t digits)
 {
-    int64_t unit = 1;
-
     if (digits >= 0)
-        return tmpl_int(i);
-    if (digits < -18)
-        return tmpl_int(0);
-    for (; digits < 0; digits++)
-        unit *= 10;
-    const int64_t rest = ((i % unit) + unit) % unit, down = i - rest;
-    const bool up = rest * 2 > unit || (rest * 2 == unit && (down / unit) % 2 != 0);
-    if (i > INT64_MAX - unit || i < INT64_MIN + unit)
-        tmpl_unsupported(vm, "an integer beyond 64 bits");
-    return tmpl_int(up ? down + unit : down);
+        return tmpl_binary(vm, OP_ADD, i, tmpl_int(0)); /* True is 1 */
+    const Value unit = tmpl_binary(vm, OP_POW, tmpl_int(10), tmpl_int(-digits));
+    const Value rest = tmpl_binary(vm, OP_MOD, i, unit), down = tmpl_binary(vm, OP_SUB, i, rest);
+    const int half = tmpl_big_compare(tmpl_binary(vm, OP_ADD, rest, rest), unit);
+    const Value odd = tmpl_binary(vm, OP_MOD, tmpl_binary(vm, OP_FLOORDIV, down, unit), tmpl_int(2));
+    return half > 0 || (half == 0 && odd.i) ? tmpl_binary(vm, OP_ADD, down, unit) : down;
 }
 
 static Value round_filter(Vm *vm, Value value, const Args *args)
@@ -232,18 +243,17 @@ static Value round_filter(Vm *vm, Value value, const Args *args)
         tmpl_raise(vm, "TypeError: type %s doesn't define __round__ method",
                    tmpl_type_name(value));
     const int64_t digits =
-        bound[0].type == V_MISSING ? 0 : tmpl_need_int(vm, bound[0], "precision");
+        bound[0].type == V_MISSING ? 0 : tmpl_need_index(vm, bound[0], "precision");
     if (how[1] == 'o' && how[0] == 'c')
         return value.type == V_FLOAT ? tmpl_float(round_float(vm, value.f, digits))
-                                     : round_int(vm, tmpl_integer(value), digits);
+                                     : round_int(vm, value, digits);
     const Value scale = tmpl_binary(vm, OP_POW, tmpl_int(10), tmpl_int(digits));
     const Value scaled = tmpl_binary(vm, OP_MUL, value, scale);
-    int64_t whole;
-    if (scaled.type == V_INT)
-        whole = scaled.i;
-    else if (!int_of_float(vm, how[0] == 'c' ? ceil(scaled.f) : floor(scaled.f), false, &whole))
+    Value whole = scaled;
+    if (scaled.type == V_FLOAT &&
+        !int_of_float(vm, how[0] == 'c' ? ceil(scaled.f) : floor(scaled.f), false, &whole))
         tmpl_raise(vm, "ValueError: cannot convert float NaN to integer");
-    return tmpl_binary(vm, OP_DIV, tmpl_int(whole), scale);
+    return tmpl_binary(vm, OP_DIV, whole, scale);
 }
 
 static Value abs_filter(Vm *vm, Value value, const Args *args)
@@ -251,9 +261,9 @@ static Value abs_filter(Vm *vm, Value value, const Args *args)
     tmpl_bind(vm, args, "abs", "", NULL);
     if (value.type == V_FLOAT)
         return tmpl_float(fabs(value.f));
-    if (!tmpl_is_integer(value))
+    if (!tmpl_is_integral(value))
         tmpl_raise(vm, "TypeError: bad operand type for abs(): '%s'", tmpl_type_name(value));
-    return tmpl_negate(vm, value, tmpl_integer(value) < 0);
+    return tmpl_negate(vm, value, tmpl_is_negative(value));
 }
 
 /* Is @bytes < base^power? 10^24 is above the double of that name, 10^27 below. */

@@ -45,6 +45,16 @@ static List *items_of(Vm *vm, const Sorted *sorted, size_t n)
     return list;
 }
 
+/* sorted() takes a C int. */
+static bool is_reverse(Vm *vm, Value v)
+{
+    const int64_t i = v.type == V_MISSING ? 0 : tmpl_need_int(vm, v, "reverse");
+
+    if (i > INT32_MAX || i < INT32_MIN)
+        tmpl_raise(vm, "OverflowError: signed integer is greater than maximum");
+    return i != 0;
+}
+
 static Value sort(Vm *vm, Value value, const Args *args)
 {
     Value bound[3];
@@ -56,7 +66,7 @@ static Value sort(Vm *vm, Value value, const Args *args)
     Sorted *sorted = tmpl_new_n(&vm->arena, Sorted, all->n + 1);
     for (size_t i = 0; i < all->n; i++)
         sorted[i] = (Sorted){sort_key(vm, getters, n, all->items[i]), all->items[i]};
-    tmpl_sort(vm, sorted, all->n, tmpl_truth(vm, bound[0]));
+    tmpl_sort(vm, sorted, all->n, is_reverse(vm, bound[0]));
     return tmpl_list_value(items_of(vm, sorted, all->n));
 }
 
@@ -86,7 +96,7 @@ static Value dictsort(Vm *vm, Value value, const Args *args)
         sorted[i] = (Sorted){tmpl_get(vm, &whole, by_value ? e->value : e->key),
                              tmpl_pair(&vm->arena, e->key, e->value)};
     }
-    tmpl_sort(vm, sorted, dict->n, tmpl_truth(vm, bound[2]));
+    tmpl_sort(vm, sorted, dict->n, is_reverse(vm, bound[2]));
     return tmpl_list_value(items_of(vm, sorted, dict->n));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Filters that Python's library stands behind: pprint (pprint.pformat) and random
- * (random.choice). Source: jinja2 3.1.6 filters.py. wordwrap (textwrap) is not here. */
+ * (random.choice). Source: jinja2 3.1.6 filters.py. wordwrap is in filters_wrap.c. */
 #include "template/text.h"
 
 #include <string.h>

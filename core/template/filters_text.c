@@ -207,10 +207,10 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
                                           ? tmpl_str(&vm->arena, "...", 3)
                                           : tmpl_need_str(vm, bound[2], "end");
     const int64_t length =
-        bound[0].type == V_MISSING ? 255 : tmpl_need_int(vm, bound[0], "length");
+        bound[0].type == V_MISSING ? 255 : tmpl_need_index(vm, bound[0], "length");
     const int64_t leeway = bound[3].type == V_MISSING || bound[3].type == V_NONE
                                ? 5
-                               : tmpl_need_int(vm, bound[3], "leeway");
+                               : tmpl_need_index(vm, bound[3], "leeway");
     const int64_t keep = length - (int64_t)tmpl_str_chars(end);
     if (keep < 0 || leeway < 0)
         tmpl_raise(vm, "AssertionError: length or leeway is too small");
@@ -288,14 +288,6 @@ static Value to_json(Vm *vm, Value value, const Args *args)
     return tmpl_string(tmpl_sb_take(&out));
 }
 
-/* Filters that jinja has and templates for text do not use: known, refused when reached. */
-static Value refused(Vm *vm, Value value, const Args *args)
-{
-    (void)value;
-    (void)args;
-    tmpl_unsupported(vm, "the filter %.*s", TMPL_SHOW(vm->at->name));
-}
-
 const FilterRow tmpl_filters_text[] = {
     {"upper", upper},
     {"lower", lower},
@@ -314,8 +306,6 @@ const FilterRow tmpl_filters_text[] = {
     {"truncate", truncate_text},
     {"wordcount", wordcount},
     {"tojson", to_json},
-    {"urlize", refused},
-    {"wordwrap", refused},
     {NULL, NULL},
 };
 
@@ -323,7 +313,8 @@ FilterFn *tmpl_filter_find(const Str *name)
 {
     const FilterRow *const tables[] = {tmpl_filters_text, tmpl_filters_list,
                                        tmpl_filters_number, tmpl_filters_order,
-                                       tmpl_filters_html, tmpl_filters_python};
+                                       tmpl_filters_html, tmpl_filters_python,
+                                       tmpl_filters_wrap, tmpl_filters_urlize};
 
     for (size_t t = 0; t < G_N_ELEMENTS(tables); t++)
         for (const FilterRow *row = tables[t]; row->name; row++)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "template/bigint.h"
+
 void tmpl_float_digits(Vm *vm, Sb *out, double f, char type, int64_t precision,
                          bool alternate)
 {
@@ -28,22 +30,47 @@ void tmpl_float_digits(Vm *vm, Sb *out, double f, char type, int64_t precision,
     tmpl_sb_add_text(out, text);
 }
 
-void tmpl_int_digits(Sb *out, uint64_t n, char type, bool alternate)
+void tmpl_int_digits(Vm *vm, Sb *out, Value i, char type, bool alternate)
 {
-    char text[80];
-    size_t at = sizeof text;
-    const uint64_t base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
+    const uint32_t base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
 
-    text[--at] = '\0';
-    do {
-        text[--at] = (type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[n % base];
-        n /= base;
-    } while (n);
     if (alternate && base != 10) {
-        text[--at] = type;
-        text[--at] = '0';
+        tmpl_sb_add_c(out, '0');
+        tmpl_sb_add_c(out, type);
     }
-    tmpl_sb_add_text(out, text + at);
+    tmpl_big_digits(vm, out, i, base, type == 'X');
+}
+
+void tmpl_ascii(Vm *vm, Sb *out, Value v)
+{
+    Sb text = {.arena = &vm->arena};
+    const Str *s;
+    uint32_t len;
+
+    tmpl_repr(vm, &text, v, 0);
+    s = tmpl_sb_take(&text);
+    for (size_t at = 0; at < s->n; at += len) {
+        const uint32_t cp = tmpl_str_cp(s, at, &len);
+        const uint8_t taint = s->taint ? s->taint[at] : 0;
+        char code[12];
+
+        g_snprintf(code, sizeof code, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", cp);
+        if (cp < 0x80)
+            tmpl_sb_add_cp(out, cp, taint);
+        for (const char *c = code; cp >= 0x80 && *c; c++)
+            tmpl_sb_add_cp(out, (uint8_t)*c, taint);
+    }
+}
+
+void tmpl_add_char(Vm *vm, Sb *out, Value i)
+{
+    const int64_t cp = tmpl_need_int(vm, i, "a character");
+
+    if (cp < 0 || cp > 0x10ffff)
+        tmpl_raise(vm, "OverflowError: %%c arg not in range(0x110000)");
+    if (cp >= 0xd800 && cp < 0xe000)
+        tmpl_unsupported(vm, "a surrogate as a character");
+    tmpl_sb_add_cp(out, (uint32_t)cp, 0);
 }
 
 /* Thousands separators into the whole part of @digits. */

@@ -22,7 +22,12 @@ typedef struct FieldSpec {
 /* Digits of @f for a type of 'e' 'f' 'g' (or upper case) without its sign. */
 void tmpl_float_digits(Vm *vm, Sb *out, double f, char type, int64_t precision,
                          bool alternate);
-void tmpl_int_digits(Sb *out, uint64_t n, char type, bool alternate);
+/* Digits of |i| for a type of 'd' 'x' 'X' 'o' 'b'. */
+void tmpl_int_digits(Vm *vm, Sb *out, Value i, char type, bool alternate);
+/* ascii(v) of Python. */
+void tmpl_ascii(Vm *vm, Sb *out, Value v);
+/* chr(i): raises where there is no such character. */
+void tmpl_add_char(Vm *vm, Sb *out, Value i);
 /* @body in the field; @sign goes before zeros. */
 void tmpl_place(Vm *vm, Sb *out, const FieldSpec *spec, const char *sign, Str *body, char align);
 const char *tmpl_sign_of(bool negative, char sign);

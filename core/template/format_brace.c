@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "template/bigint.h"
+
 static bool is_align(char c)
 {
     return c && strchr("<>=^", c);
@@ -88,18 +90,31 @@ static void format_float(Vm *vm, Sb *out, double f, const FieldSpec *spec)
     tmpl_place_number(vm, out, spec, signbit(f) && !isnan(f), tmpl_sb_take(&digits));
 }
 
-static void format_int(Vm *vm, Sb *out, int64_t i, const FieldSpec *spec)
+static void format_char(Vm *vm, Sb *out, Value i, const FieldSpec *spec)
+{
+    Sb text = {.arena = &vm->arena};
+
+    if (spec->sign || spec->alternate || spec->precision >= 0 || spec->comma)
+        tmpl_raise(vm, "ValueError: this is not allowed with integer format specifier 'c'");
+    tmpl_add_char(vm, &text, i);
+    tmpl_place_number(vm, out, spec, false, tmpl_sb_take(&text));
+}
+
+static void format_int(Vm *vm, Sb *out, Value i, const FieldSpec *spec)
 {
     Sb digits = {.arena = &vm->arena};
     const char type = spec->type;
-    const uint64_t size = i < 0 ? (uint64_t)0 - (uint64_t)i : (uint64_t)i;
 
     if (type && strchr("eEfFgG%", type)) {
-        format_float(vm, out, (double)i, spec);
+        format_float(vm, out, tmpl_as_float(vm, i), spec);
         return;
     }
     if (type && !strchr("dxXob", type)) {
-        if (type == 'c' || type == 'n')
+        if (type == 'c') {
+            format_char(vm, out, i, spec);
+            return;
+        }
+        if (type == 'n')
             tmpl_unsupported(vm, "the format code %c", type);
         tmpl_raise(vm, "ValueError: Unknown format code '%c' for object of type 'int'", type);
     }
@@ -107,8 +122,8 @@ static void format_int(Vm *vm, Sb *out, int64_t i, const FieldSpec *spec)
         tmpl_raise(vm, "ValueError: Precision not allowed in integer format specifier");
     if ((spec->comma && type && type != 'd') || (spec->alternate && type && type != 'd'))
         tmpl_unsupported(vm, "this format of an integer");
-    tmpl_int_digits(&digits, size, type, false);
-    tmpl_place_number(vm, out, spec, i < 0, tmpl_sb_take(&digits));
+    tmpl_int_digits(vm, &digits, i, type, false);
+    tmpl_place_number(vm, out, spec, tmpl_is_negative(i), tmpl_sb_take(&digits));
 }
 
 static void format_value(Vm *vm, Sb *out, Value v, const Str *text)
@@ -122,8 +137,8 @@ static void format_value(Vm *vm, Sb *out, Value v, const Str *text)
     spec = parse_spec(vm, text);
     if (v.type == V_STR)
         format_str(vm, out, v.s, &spec);
-    else if (v.type == V_INT || v.type == V_BOOL)
-        format_int(vm, out, tmpl_integer(v), &spec);
+    else if (tmpl_is_integral(v))
+        format_int(vm, out, v, &spec);
     else if (v.type == V_FLOAT)
         format_float(vm, out, v.f, &spec);
     else
@@ -182,52 +197,91 @@ static Value field_value(Vm *vm, Str *name, const Args *args, int64_t *next)
     return v;
 }
 
-/* The field between braces at @start, to its end; returns the offset behind '}'. */
-static size_t brace_field(Vm *vm, Sb *out, Str *format, size_t start, const Args *args,
-                          int64_t *next)
+static Str *brace_text(Vm *vm, Str *format, const Args *args, int64_t *next, bool nested);
+
+/* Where the name at @at ends: at a brace, a colon or an exclamation mark outside brackets. */
+static size_t name_end(Vm *vm, const Str *format, size_t at)
 {
-    size_t end = start, name_end, conversion;
+    bool brackets = false;
+
+    for (; at < format->n; at++) {
+        const char c = format->p[at];
+
+        if (c == '{')
+            tmpl_raise(vm, "ValueError: unexpected '{' in field name");
+        brackets = c == '[' || (brackets && c != ']');
+        if (!brackets && (c == '}' || c == ':' || c == '!'))
+            return at;
+    }
+    tmpl_raise(vm, "ValueError: expected '}' before end of string");
+}
+
+/* Where the specification at @at ends; *out_fields says whether there are fields in it. */
+static size_t spec_end(Vm *vm, const Str *format, size_t at, bool *out_fields)
+{
     int depth = 1;
-    bool in_brackets = false;
 
-    for (; end < format->n && depth; end++) {
-        in_brackets = format->p[end] == '[' || (in_brackets && format->p[end] != ']');
-        depth += format->p[end] == '{' ? 1 : format->p[end] == '}' ? -1 : 0;
-        if (format->p[end] == '{')
-            tmpl_unsupported(vm, "a field inside a field of a format");
+    for (; at < format->n; at++) {
+        if (format->p[at] == '{') {
+            *out_fields = true;
+            depth++;
+        } else if (format->p[at] == '}' && --depth == 0) {
+            return at;
+        }
     }
-    if (depth)
-        tmpl_raise(vm, "ValueError: expected '}' before end of string");
-    end--;
-    for (name_end = start; name_end < end; name_end++)
-        if (format->p[name_end] == ':' || format->p[name_end] == '!')
-            break;
-    Value v = field_value(vm, tmpl_str_part(&vm->arena, format, start, name_end), args, next);
-    conversion = name_end;
-    if (conversion < end && format->p[conversion] == '!') {
-        Sb text = {.arena = &vm->arena};
-        const char how = conversion + 1 < end ? format->p[conversion + 1] : 0;
+    tmpl_raise(vm, "ValueError: unmatched '{' in format spec");
+}
 
-        if (how == 'r')
-            tmpl_repr(vm, &text, v, 0);
-        else if (how == 's')
-            tmpl_print(vm, &text, v);
-        else
-            tmpl_unsupported(vm, "this conversion in a format");
-        v = tmpl_string(tmpl_sb_take(&text));
-        conversion += 2;
+static Value converted(Vm *vm, Value v, char how)
+{
+    Sb text = {.arena = &vm->arena};
+
+    if (how == 'r')
+        tmpl_repr(vm, &text, v, 0);
+    else if (how == 's')
+        tmpl_print(vm, &text, v);
+    else if (how == 'a')
+        tmpl_ascii(vm, &text, v);
+    else
+        tmpl_raise(vm, "ValueError: Unknown conversion specifier");
+    return tmpl_string(tmpl_sb_take(&text));
+}
+
+/* The field behind a brace at @at; returns the offset behind its closing brace. @nested: it
+ * stands in the specification of another. */
+static size_t brace_field(Vm *vm, Sb *out, Str *format, size_t at, const Args *args,
+                          int64_t *next, bool nested)
+{
+    const size_t name = name_end(vm, format, at);
+    bool fields = false;
+    char how = 0;
+    Str *spec;
+
+    Value v = field_value(vm, tmpl_str_part(&vm->arena, format, at, name), args, next);
+    at = name + 1;
+    if (format->p[name] == '!') {
+        if (at >= format->n)
+            tmpl_raise(vm, "ValueError: end of string while looking for conversion specifier");
+        how = format->p[at++];
+        if (at < format->n && format->p[at] != '}' && format->p[at] != ':')
+            tmpl_raise(vm, "ValueError: expected ':' after conversion specifier");
+        at += at < format->n && format->p[at] == ':';
     }
-    if (conversion < end && format->p[conversion] != ':')
-        tmpl_raise(vm, "ValueError: expected ':' after conversion specifier");
-    format_value(vm, out, v,
-                 tmpl_str_part(&vm->arena, format, MIN(conversion + 1, end), end));
+    const size_t end = format->p[name] == '}' ? name : spec_end(vm, format, at, &fields);
+    spec = tmpl_str_part(&vm->arena, format, MIN(at, end), end);
+    if (fields && nested)
+        tmpl_raise(vm, "ValueError: Max string recursion exceeded");
+    if (how)
+        v = converted(vm, v, how);
+    if (fields)
+        spec = brace_text(vm, spec, args, next, true);
+    format_value(vm, out, v, spec);
     return end + 1;
 }
 
-Value tmpl_brace_format(Vm *vm, Str *format, const Args *args)
+static Str *brace_text(Vm *vm, Str *format, const Args *args, int64_t *next, bool nested)
 {
     Sb out = {.arena = &vm->arena};
-    int64_t next = 0;
 
     for (size_t at = 0; at < format->n;) {
         const char c = format->p[at];
@@ -237,7 +291,7 @@ Value tmpl_brace_format(Vm *vm, Str *format, const Args *args)
             tmpl_sb_add_str(&out, tmpl_str_part(&vm->arena, format, at, at + 1));
             at += 2;
         } else if (c == '{') {
-            at = brace_field(vm, &out, format, at + 1, args, &next);
+            at = brace_field(vm, &out, format, at + 1, args, next, nested);
         } else if (c == '}') {
             tmpl_raise(vm, "ValueError: Single '}' encountered in format string");
         } else {
@@ -245,5 +299,12 @@ Value tmpl_brace_format(Vm *vm, Str *format, const Args *args)
             at++;
         }
     }
-    return tmpl_string(tmpl_sb_take(&out));
+    return tmpl_sb_take(&out);
+}
+
+Value tmpl_brace_format(Vm *vm, Str *format, const Args *args)
+{
+    int64_t next = 0;
+
+    return tmpl_string(brace_text(vm, format, args, &next, false));
 }

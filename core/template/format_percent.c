@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "template/bigint.h"
+
 /* What the conversions draw from. */
 typedef struct Percent {
     const Value *items; /* of a tuple, or the one value */
@@ -63,13 +65,12 @@ static void percent_number(Vm *vm, Sb *out, Value v, FieldSpec *spec)
         if (v.type == V_FLOAT && spec->type != 'd')
             tmpl_raise(vm, "TypeError: %%%c format: an integer is required, not float",
                        spec->type);
-        if (v.type == V_FLOAT && !(fabs(v.f) < 9e18))
-            tmpl_unsupported(vm, "an integer beyond 64 bits");
-        const int64_t i = v.type == V_FLOAT ? (int64_t)v.f : tmpl_integer(v);
+        if (v.type == V_FLOAT && !isfinite(v.f))
+            tmpl_raise(vm, "ValueError: cannot convert float NaN or infinity to integer");
+        const Value i = v.type == V_FLOAT ? tmpl_big_of_float(vm, v.f) : v;
 
-        negative = i < 0;
-        tmpl_int_digits(&digits, negative ? (uint64_t)0 - (uint64_t)i : (uint64_t)i, spec->type,
-                   spec->alternate);
+        negative = tmpl_is_negative(i);
+        tmpl_int_digits(vm, &digits, i, spec->type, spec->alternate);
         if (spec->alternate && spec->zero && spec->type != 'd')
             tmpl_unsupported(vm, "this format of an integer");
     }
@@ -84,13 +85,32 @@ static void percent_text(Vm *vm, Sb *out, Value v, FieldSpec *spec)
 
     if (spec->type == 'r')
         tmpl_repr(vm, &text, v, 0);
+    else if (spec->type == 'a')
+        tmpl_ascii(vm, &text, v);
+    else if (spec->type == 'c' && tmpl_is_integral(v))
+        tmpl_add_char(vm, &text, v);
+    else if (spec->type == 'c' && (v.type != V_STR || tmpl_str_chars(v.s) != 1))
+        tmpl_raise(vm, "TypeError: %%c requires int or char");
     else
         tmpl_print(vm, &text, v);
     s = tmpl_sb_take(&text);
-    if (spec->precision >= 0 && (int64_t)tmpl_str_chars(s) > spec->precision)
+    if (spec->type != 'c' && spec->precision >= 0 && (int64_t)tmpl_str_chars(s) > spec->precision)
         s = tmpl_str_part(&vm->arena, s, 0, tmpl_str_offset(s, (size_t)spec->precision));
     spec->zero = false;
     tmpl_place(vm, out, spec, "", s, spec->align ? '<' : '>');
+}
+
+/* The '*' at *at: a number of the arguments. */
+static int64_t percent_star(Vm *vm, Percent *p, size_t *at)
+{
+    const Value v = percent_value(vm, p);
+
+    ++*at;
+    if (!tmpl_is_integer(v))
+        tmpl_raise(vm, "TypeError: * wants int");
+    if (tmpl_integer(v) > MAX_WIDTH || tmpl_integer(v) < -MAX_WIDTH)
+        tmpl_limit(vm, "the field is too wide");
+    return tmpl_integer(v);
 }
 
 /* The conversion at @at, behind the percent sign; returns the offset behind it. */
@@ -110,13 +130,19 @@ static size_t conversion(Vm *vm, Sb *out, Str *format, size_t at, Percent *p)
         spec.zero |= c == '0';
     }
     if (at < format->n && format->p[at] == '*')
-        tmpl_unsupported(vm, "a width taken from the arguments");
-    spec.width = tmpl_spec_number(vm, format, &at);
+        spec.width = percent_star(vm, p, &at);
+    else
+        spec.width = tmpl_spec_number(vm, format, &at);
+    if (spec.width < -1) {
+        spec.align = '<';
+        spec.width = -spec.width;
+    }
     if (at < format->n && format->p[at] == '.') {
         at++;
         if (at < format->n && format->p[at] == '*')
-            tmpl_unsupported(vm, "a precision taken from the arguments");
-        spec.precision = tmpl_spec_number(vm, format, &at);
+            spec.precision = percent_star(vm, p, &at);
+        else
+            spec.precision = tmpl_spec_number(vm, format, &at);
         spec.precision = MAX(spec.precision, 0);
     }
     while (at < format->n && format->p[at] && strchr("hlL", format->p[at]))
@@ -132,13 +158,10 @@ static size_t conversion(Vm *vm, Sb *out, Str *format, size_t at, Percent *p)
     }
     if (spec.type == 'i' || spec.type == 'u')
         spec.type = 'd';
-    if (!spec.type || !strchr("srdoxXeEfFgG", spec.type)) {
-        if (spec.type == 'c' || spec.type == 'a')
-            tmpl_unsupported(vm, "the conversion %%%c", spec.type);
+    if (!spec.type || !strchr("sracdoxXeEfFgG", spec.type))
         tmpl_raise(vm, "ValueError: unsupported format character");
-    }
     const Value v = keyed.type == V_MISSING ? percent_value(vm, p) : keyed;
-    if (spec.type == 's' || spec.type == 'r')
+    if (strchr("srac", spec.type))
         percent_text(vm, out, v, &spec);
     else
         percent_number(vm, out, v, &spec);

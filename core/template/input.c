@@ -2,7 +2,7 @@
  * Variables of the context: JSON to values. A conversation is prepared as transformers
  * 5.24 does it before rendering: keys that are null are dropped, and what a message says
  * of its reasoning is found under every name that templates read. */
-#include "template/run.h"
+#include "template/bigint.h"
 
 #include <string.h>
 
@@ -71,18 +71,26 @@ static const char *source_of(const DavitTemplateVar *var)
 
 static Value read_number(Source *s, const davit_json_event *e)
 {
+    const char *digits = e->text.ptr;
+    uint64_t n = e->text.len;
+    Value v;
+
     if (e->type == DAVIT_JSON_INT)
         return tmpl_int(e->i64);
     for (uint64_t i = 0; i < e->text.len; i++)
         if (strchr(".eEnN", e->text.ptr[i]))
             return tmpl_float(e->f64);
-    s->failed = true; /* whole, and not within 64 bits: Python keeps it exactly */
+    const bool minus = n && *digits == '-';
+    v = tmpl_big_parse(&s->vm->arena, digits + minus, n - minus, 10, minus);
+    if (v.type != V_MISSING)
+        return v;
+    s->failed = true;
     davit_report_add(s->report,
                      &(DavitFinding){.code = DAVIT_R_TEMPLATE_UNSUPPORTED,
                                      .status = DAVIT_E_UNSUPPORTED,
                                      .stage = "template",
                                      .subject = source_of(s->var),
-                                     .expected = "integers of 64 bits",
+                                     .expected = davit_report_text(s->report, "integers of at most %u digits", BIG_MAX_DIGITS),
                                      .found = davit_report_text(s->report, "%.*s",
                                                                 (int)MIN(e->text.len, 60),
                                                                 e->text.ptr),

@@ -57,7 +57,7 @@ static bool is_false(Vm *vm, Value v, const Args *args)
 static bool is_integer(Vm *vm, Value v, const Args *args)
 {
     none(vm, args);
-    return v.type == V_INT;
+    return v.type == V_INT || v.type == V_BIG;
 }
 
 static bool is_float(Vm *vm, Value v, const Args *args)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "template/bigint.h"
 #include "template/text.h"
 
 static bool starts(const Parser *p, uint32_t at, const char *text)
@@ -285,7 +286,7 @@ static Token number(Parser *p)
 {
     const uint32_t at = p->pos;
     uint32_t end = float_end(p, at);
-    char text[64];
+    char *text;
     size_t n = 0;
     int base = 10;
     Token token = {.type = T_FLOAT, .at = at};
@@ -294,21 +295,18 @@ static Token number(Parser *p)
         end = integer_end(p, at, &base);
         token.type = T_INTEGER;
     }
+    text = tmpl_alloc(p->arena, end - at + 1);
     for (uint32_t i = at + (base == 10 ? 0 : 2); i < end; i++)
-        if (p->src[i] != '_' && n < sizeof text - 1)
+        if (p->src[i] != '_')
             text[n++] = p->src[i];
-    text[n] = '\0';
     token.end = p->pos = end;
-    if (n == sizeof text - 1)
-        tmpl_syntax_unsupported(p, at, end, "the number has more than 62 digits");
     if (token.type == T_FLOAT) {
         token.value = tmpl_float(g_ascii_strtod(text, NULL));
         return token;
     }
-    const guint64 value = g_ascii_strtoull(text, NULL, (guint)base);
-    if (value > INT64_MAX)
-        tmpl_syntax_unsupported(p, at, end, "the integer does not fit 64 bits");
-    token.value = tmpl_int((int64_t)value);
+    token.value = tmpl_big_parse(p->arena, text, n, (uint32_t)base, false);
+    if (token.value.type == V_MISSING)
+        tmpl_syntax_unsupported(p, at, end, "the integer is too large");
     return token;
 }
 

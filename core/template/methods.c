@@ -44,8 +44,8 @@ static Value find_in(Vm *vm, Value self, const Args *args)
 
     tmpl_bind(vm, args, "index()", "value start? stop?", bound);
     tmpl_no_keywords(vm, args, "index()");
-    int64_t start = bound[1].type == V_MISSING ? 0 : tmpl_need_int(vm, bound[1], "start");
-    int64_t stop = bound[2].type == V_MISSING ? n : tmpl_need_int(vm, bound[2], "stop");
+    int64_t start = bound[1].type == V_MISSING ? 0 : tmpl_need_index(vm, bound[1], "start");
+    int64_t stop = bound[2].type == V_MISSING ? n : tmpl_need_index(vm, bound[2], "stop");
     start = start < 0 ? MAX(start + n, 0) : start;
     stop = stop < 0 ? stop + n : stop;
     tmpl_iter(vm, self, &iter);
@@ -148,6 +148,9 @@ static Value range(Vm *vm, const Args *args)
     tmpl_no_keywords(vm, args, "range()");
     if (args->n < 1 || args->n > 3)
         tmpl_raise(vm, "TypeError: range expected 1 to 3 arguments, got %zu", args->n);
+    for (size_t i = 0; i < args->n; i++)
+        if (args->pos[i].type == V_BIG)
+            tmpl_unsupported(vm, "a range of integers beyond 64 bits");
     *range = (Range){0, tmpl_need_int(vm, args->pos[0], "an argument of range"), 1, 0};
     if (args->n > 1) {
         range->start = range->stop;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators: truth, equality, order, sorting, membership. Arithmetic is arith.c. */
-#include "template/run.h"
+#include "template/bigint.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,6 +10,7 @@ const char *tmpl_type_name(Value v)
     static const char *const names[] = {
         [V_MISSING] = "nothing",      [V_UNDEFINED] = "Undefined", [V_NONE] = "NoneType",
         [V_BOOL] = "bool",            [V_INT] = "int",             [V_FLOAT] = "float",
+        [V_BIG] = "int",
         [V_STR] = "str",              [V_LIST] = "list",           [V_TUPLE] = "tuple",
         [V_DICT] = "dict",            [V_RANGE] = "range",         [V_VIEW] = "dict view",
         [V_ITER] = "generator",       [V_NAMESPACE] = "Namespace", [V_MACRO] = "Macro",
@@ -30,6 +31,8 @@ bool tmpl_truth(Vm *vm, Value v)
         return v.b;
     case V_INT:
         return v.i != 0;
+    case V_BIG:
+        return true;
     case V_FLOAT:
         return v.f != 0;
     default:
@@ -79,33 +82,20 @@ uint64_t tmpl_length(Vm *vm, Value v)
 
 /* ---- equality ---- */
 
-/* -1, 0, 1; 2 when @f is not a number. Exact, whatever the sizes. */
-static int compare_int_float(int64_t i, double f)
-{
-    if (isnan(f))
-        return 2;
-    if (f >= 9223372036854775808.0)
-        return -1;
-    if (f < -9223372036854775808.0)
-        return 1;
-    const double whole = floor(f);
-    const int64_t n = (int64_t)whole;
-    if (i != n)
-        return i < n ? -1 : 1;
-    return whole < f ? -1 : 0;
-}
-
+/* -1, 0, 1; 2 when one is not a number. Exact, whatever the sizes. */
 static int compare_numbers(Value a, Value b)
 {
-    if (a.type != V_FLOAT && b.type != V_FLOAT) {
+    if (tmpl_is_integer(a) && tmpl_is_integer(b)) {
         const int64_t x = tmpl_integer(a), y = tmpl_integer(b);
 
         return x < y ? -1 : x > y;
     }
+    if (a.type != V_FLOAT && b.type != V_FLOAT)
+        return tmpl_big_compare(a, b);
     if (a.type != V_FLOAT)
-        return compare_int_float(tmpl_integer(a), b.f);
+        return tmpl_big_compare_float(a, b.f);
     if (b.type != V_FLOAT) {
-        const int c = compare_int_float(tmpl_integer(b), a.f);
+        const int c = tmpl_big_compare_float(b, a.f);
 
         return c == 2 ? 2 : -c;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "template/bigint.h"
 #include "template/text.h"
 
 /* ---- numbers ---- */
@@ -86,6 +87,13 @@ static void add_int(Sb *out, int64_t i)
 
     g_snprintf(text, sizeof text, "%" G_GINT64_FORMAT, i);
     tmpl_sb_add_text(out, text);
+}
+
+static void add_big(Vm *vm, Sb *out, Value v)
+{
+    if (tmpl_is_negative(v))
+        tmpl_sb_add_c(out, '-');
+    tmpl_big_digits(vm, out, v, 10, false);
 }
 
 static void add_float(Sb *out, double f)
@@ -242,6 +250,9 @@ void tmpl_repr(Vm *vm, Sb *out, Value v, uint32_t depth)
     case V_INT:
         add_int(out, v.i);
         return;
+    case V_BIG:
+        add_big(vm, out, v);
+        return;
     case V_FLOAT:
         add_float(out, v.f);
         return;
@@ -347,6 +358,9 @@ static void json_scalar(Vm *vm, Sb *out, Value v, const JsonStyle *style)
         return;
     case V_INT:
         add_int(out, v.i);
+        return;
+    case V_BIG:
+        add_big(vm, out, v);
         return;
     case V_FLOAT:
         json_float(out, v.f);

@@ -161,7 +161,7 @@ static void refuse_name(Parser *p, const NodeList *body, const char *text)
 {
     if (tmpl_first_use(p, body, interned(p, text)) == 1)
         tmpl_syntax_unsupported(p, p->used->at, p->used->end,
-                                "the name %s in a template with blocks", text);
+                                "the name %s, which means the template's blocks", text);
 }
 
 static void resolve_block(Parser *p, Node *node)
@@ -295,8 +295,7 @@ static void resolve(Parser *p, Frame *frame, Node *node)
 
 void tmpl_resolve_names(Parser *p)
 {
-    if (p->t->blocks)
-        refuse_name(p, &p->t->body, "self");
+    refuse_name(p, &p->t->body, "self");
     p->t->root = tmpl_frame_new(p, NULL);
     tmpl_visit_list(p, p->t->root, &p->t->body);
     finish(p, p->t->root);

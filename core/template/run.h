@@ -47,6 +47,9 @@ typedef struct Vm {
     bool fixed_clock;
     int64_t now;
     struct davit_json_reader *reader; /* open while a variable is read */
+    bool folding;   /* names and calls fail: only constants are looked for (fold.c) */
+    uint64_t limit; /* of the arena while folding */
+    jmp_buf full;   /* the arena is, while folding */
     jmp_buf fail;
     FailKind kind;
     char message[1024];
@@ -81,6 +84,8 @@ void tmpl_bind(Vm *vm, const Args *args, const char *what, const char *names, Va
 Value tmpl_keyword(const Args *args, const char *name);
 void tmpl_no_keywords(Vm *vm, const Args *args, const char *what);
 int64_t tmpl_need_int(Vm *vm, Value v, const char *what);
+/* As Python takes an index: an integer beyond 64 bits counts as the largest one. */
+int64_t tmpl_need_index(Vm *vm, Value v, const char *what);
 Str *tmpl_need_str(Vm *vm, Value v, const char *what);
 
 /* ---- evaluation (eval.c, exec.c, call.c) ---- */
@@ -124,9 +129,14 @@ Value tmpl_negate(Vm *vm, Value a, bool minus);
 uint64_t tmpl_length(Vm *vm, Value v);
 bool tmpl_has_length(Value v);
 double tmpl_as_float(Vm *vm, Value v); /* of a number */
+/* Any integer; tmpl_is_integer only one that tmpl_integer can give. */
+static inline bool tmpl_is_integral(Value v)
+{
+    return v.type == V_BOOL || v.type == V_INT || v.type == V_BIG;
+}
 static inline bool tmpl_is_number(Value v)
 {
-    return v.type == V_BOOL || v.type == V_INT || v.type == V_FLOAT;
+    return tmpl_is_integral(v) || v.type == V_FLOAT;
 }
 static inline bool tmpl_is_integer(Value v)
 {
@@ -141,6 +151,8 @@ static inline int64_t tmpl_integer(Value v)
 Value tmpl_item(Vm *vm, Value of, Value key);
 Value tmpl_attr(Vm *vm, Value of, Str *name);
 Value tmpl_slice(Vm *vm, Value of, Value start, Value stop, Value step);
+/* tmpl_slice would raise no TypeError. */
+bool tmpl_can_slice(Value of, Value start, Value stop, Value step);
 Value tmpl_range_at(const Range *range, uint64_t index);
 
 Dict *tmpl_dict_new(Vm *vm);
@@ -199,7 +211,8 @@ typedef struct FilterRow {
     FilterFn *fn;
 } FilterRow;
 extern const FilterRow tmpl_filters_text[], tmpl_filters_list[], tmpl_filters_number[],
-    tmpl_filters_order[], tmpl_filters_html[], tmpl_filters_python[];
+    tmpl_filters_order[], tmpl_filters_html[], tmpl_filters_python[], tmpl_filters_wrap[],
+    tmpl_filters_urlize[];
 
 /* Is @name an attribute of @v's type in Python, and one that the sandbox allows? */
 typedef enum AttrState { ATTR_NONE, ATTR_SAFE, ATTR_UNSAFE } AttrState;

@@ -267,9 +267,9 @@ static bool byte_range(Vm *vm, Str *s, Value start_v, Value end_v, size_t *out_s
     int64_t start = 0, end = n;
 
     if (start_v.type != V_MISSING && start_v.type != V_NONE)
-        start = tmpl_need_int(vm, start_v, "start");
+        start = tmpl_need_index(vm, start_v, "start");
     if (end_v.type != V_MISSING && end_v.type != V_NONE)
-        end = tmpl_need_int(vm, end_v, "end");
+        end = tmpl_need_index(vm, end_v, "end");
     start = start < 0 ? MAX(start + n, 0) : start;
     end = end < 0 ? MAX(end + n, 0) : MIN(end, n);
     if (start > end)

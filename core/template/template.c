@@ -222,6 +222,7 @@ static bool parse(Parser *p, const char *text, size_t len)
     p->line_start = true;
     tmpl_parse_body(p);
     tmpl_resolve_names(p);
+    tmpl_fold(p);
     return true;
 }
 

@@ -115,12 +115,11 @@ static void test_raise_keeps_the_words(void)
 static void test_known_but_not_had(void)
 {
     static const char *const texts[] = {
-        "{% autoescape true %}{% endautoescape %}", "{{ 2 ** 64 }}", "{{ lipsum() }}",
+        "{% autoescape true %}{% endautoescape %}", "{{ 2 ** 70000 }}", "{{ lipsum() }}",
         "{% block a %}{{ super() }}{% endblock %}", "{{ self.a() }}{% block a %}{% endblock %}",
         "{{ '&lt;' | striptags }}", "{{ ('a' * 79) | pprint }}", "{{ {1: 2, 'a': 3} | pprint }}",
-        "{{ [1, 2] | random }}", "{{ 'a' | wordwrap }}",
-        "{{ 'a' | urlize }}", "{{ 9223372036854775807 + 1 }}", "{{ range }}",
-        "{{ 99999999999999999999 }}", "{{ [1] | map('int') }}"};
+        "{{ [1, 2] | random }}", "{{ 'a' | wordwrap(wrapstring='b' | safe) }}",
+        "{{ range }}", "{{ 1 / 10 ** 400 }}", "{{ [1] | map('int') }}", "{{ self }}"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(DavitReport) report = davit_report_new();
@@ -326,7 +325,8 @@ static void test_generation_spans(void)
 
 static void test_variables(void)
 {
-    static const char *const bad[] = {"", "{", "[1,]", "99999999999999999999", "{\"a\":1,\"a\":2}"};
+    g_autofree char *long_number = g_strnfill(4301, '9'); /* Python's int() takes 4,300 digits */
+    const char *const bad[] = {"", "{", "[1,]", long_number, "{\"a\":1,\"a\":2}"};
     g_autoptr(DavitReport) parse = davit_report_new();
     g_autoptr(DavitTemplate) t = davit_template_parse("{{ v }}", 7, "test", parse);
 

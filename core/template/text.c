@@ -97,7 +97,12 @@ static void add_upper(Sb *out, uint32_t cp, uint8_t taint, bool title)
     for (char *c = upper; *c; c = g_utf8_next_char(c)) {
         const uint32_t part = g_utf8_get_char(c);
 
-        tmpl_sb_add_cp(out, first || !title ? part : g_unichar_tolower(part), taint);
+        /* titles keep the iota below, and n behind an apostrophe is the letter */
+        tmpl_sb_add_cp(out,
+                       first || !title || cp == 0x149 ? part
+                       : part == 0x399                ? 0x345
+                                                      : g_unichar_tolower(part),
+                       taint);
         first = false;
     }
 }

@@ -80,6 +80,7 @@ typedef enum ValueType {
     V_NONE,
     V_BOOL,
     V_INT,
+    V_BIG, /* an integer that V_INT cannot hold */
     V_FLOAT,
     V_STR,
     V_LIST,
@@ -100,6 +101,7 @@ typedef enum ValueType {
 typedef struct Value Value;
 typedef struct List List;
 typedef struct Dict Dict;
+typedef struct Big Big;
 
 typedef struct Undefined {
     const char *message; /* "'x' is undefined" */
@@ -117,6 +119,7 @@ struct Value {
         bool b;
         int64_t i;
         double f;
+        Big *big;
         Str *s;
         List *list;
         Dict *dict;
