@@ -123,48 +123,79 @@ static int32_t put_map(DavitLane *lane, const DavitItem *item, const davit_quant
     return status;
 }
 
-static int32_t pack_block(DavitLane *lane, const DavitItem *item, const DavitStage *stage,
-                          uint64_t segment, uint64_t expert, uint64_t row, uint64_t n_rows,
-                          uint8_t *dst)
+static void pack_stored(DavitLane *lane, const DavitItem *item, const DavitStage *stage,
+                        const davit_weight *weight, uint64_t expert, uint64_t row, uint64_t n_rows,
+                        uint8_t *dst)
 {
     const DavitSlot *slot = item->slot;
-    davit_weight weight = {.layout = item->source->module->desc->layout,
-                           .n_experts = slot->n_experts,
-                           .n_rows = slot->n_rows,
-                           .n_cols = slot->n_cols};
-    davit_pack_params(slot->pack, slot, item->source, weight.params);
-    if (davit_pack_from_stored(slot->pack, slot)) {
+    const uint64_t block = slot->pack->row_block, used = lane->used;
+    const uint64_t bytes = davit_pack_block_bytes(slot, item->source);
+    for (uint64_t r = 0; r < n_rows; r += block, dst += bytes) {
         davit_segment seg;
-        stored_segment(lane, item, stage, expert, row, n_rows, &seg);
-        slot->pack->pack(slot->pack_self, &weight, &seg, NULL, n_rows, dst);
-        return DAVIT_OK;
+        lane->used = used;
+        stored_segment(lane, item, stage, expert, row + r, MIN(n_rows - r, block), &seg);
+        slot->pack->pack(slot->pack_self, weight, &seg, NULL, seg.n_rows, dst);
     }
-    const davit_quant_out out = decode_block(lane, item, stage, expert, row, n_rows);
-    slot->pack->pack(slot->pack_self, &weight, NULL, &out, n_rows, dst);
-    return row == 0 && davit_pack_map_bytes(slot, item->source)
-               ? put_map(lane, item, &out, segment)
-               : DAVIT_OK;
+}
+
+/* What was decoded from row @row on. */
+static davit_quant_out decoded_rows(const davit_quant_out *all, uint64_t row, uint64_t n_groups)
+{
+    davit_quant_out out = *all;
+    if (out.values)
+        out.values += row * out.stride;
+    if (out.codes) {
+        out.codes += row * out.stride;
+        out.scales += row * n_groups;
+        out.zeros += row * n_groups;
+    }
+    return out;
+}
+
+static int32_t pack_decoded(DavitLane *lane, const DavitItem *item, const DavitStage *stage,
+                            const davit_weight *weight, uint64_t segment, uint64_t expert,
+                            uint64_t row, uint64_t n_rows, uint8_t *dst)
+{
+    const DavitSlot *slot = item->slot;
+    const uint64_t block = slot->pack->row_block, step = davit_decode_rows(slot, item->source);
+    const uint64_t bytes = davit_pack_block_bytes(slot, item->source);
+    const uint64_t n_groups = davit_pack_groups(slot, item->source);
+    const bool has_map = davit_pack_map_bytes(slot, item->source) != 0;
+    const uint64_t used = lane->used;
+    int32_t status = DAVIT_OK;
+    for (uint64_t r = 0, n; !status && r < n_rows; r += n) {
+        lane->used = used;
+        n = MIN(n_rows - r, step);
+        const davit_quant_out out = decode_block(lane, item, stage, expert, row + r, n);
+        for (uint64_t b = 0; b < n; b += block, dst += bytes) {
+            const davit_quant_out part = decoded_rows(&out, b, n_groups);
+            slot->pack->pack(slot->pack_self, weight, NULL, &part, MIN(n - b, block), dst);
+        }
+        if (row + r == 0 && has_map)
+            status = put_map(lane, item, &out, segment);
+    }
+    return status;
 }
 
 int32_t davit_make_packed(DavitLane *lane, const DavitItem *item, const DavitStage *stage,
                           uint64_t segment, uint64_t expert, uint64_t row, uint64_t n_rows)
 {
     const DavitSlot *slot = item->slot;
-    const uint64_t block = slot->pack->row_block;
-    const uint64_t bytes = davit_pack_block_bytes(slot, item->source);
     const uint64_t off = segment + davit_made_row_off(slot, item->source, 0, row);
     const uint64_t n = davit_made_row_off(slot, item->source, 0, n_rows);
     uint8_t *to = davit_lane_target(lane, off, n);
     int32_t status = DAVIT_OK;
+    davit_weight weight = {.layout = item->source->module->desc->layout,
+                           .n_experts = slot->n_experts,
+                           .n_rows = slot->n_rows,
+                           .n_cols = slot->n_cols};
+    davit_pack_params(slot->pack, slot, item->source, weight.params);
     if (!lane->base)
         memset(to, 0, n); /* host memory is fresh */
-    const uint64_t used = lane->used;
-    for (uint64_t r = 0; !status && r < n_rows; r += block) {
-        lane->used = used;
-        status = pack_block(lane, item, stage, segment, expert, row + r, MIN(n_rows - r, block),
-                            to + r / block * bytes);
-    }
+    if (davit_pack_from_stored(slot->pack, slot))
+        pack_stored(lane, item, stage, &weight, expert, row, n_rows, to);
+    else
+        status = pack_decoded(lane, item, stage, &weight, segment, expert, row, n_rows, to);
     lane->stats.packed_bytes += n;
     return status ? status : davit_lane_put(lane, item, off, to, n);
 }
-

@@ -16,6 +16,9 @@
 #define LANE_ALIGN     64u
 #define SCRATCH_TAKES  (DAVIT_MAX_PARTS + 2) /* most blocks of scratch at one time */
 #define LEAST_LANES    4u /* on few CPUs too: a disk gives more to several that wait */
+#define DECODE_BYTES (512ull << 10) /* of decoded codes: about what a core's own cache holds */
+#define DECODE_ROWS  128u /* of 4 bits side by side: a line of the cache */
+#define DECODE_LEAST 32u  /* a quarter of it */
 #define READ_ROOM      (DAVIT_READ_SLACK + DAVIT_DIRECT_ALIGN) /* and to start aligned */
 
 bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t part)
@@ -144,6 +147,20 @@ static uint64_t out_row_bytes(const DavitSlot *slot, const DavitSlotSource *sour
     return n;
 }
 
+uint64_t davit_decode_rows(const DavitSlot *slot, const DavitSlotSource *source)
+{
+    const uint64_t block = slot->pack->row_block;
+    const uint64_t n_cols = davit_pack_cols(slot, source);
+    uint64_t n = block;
+
+    if (source->module->desc->parts[0].row_bytes || slot->perm_heads ||
+        !davit_pack_groups(slot, source))
+        return block;
+    while (2 * n <= DECODE_ROWS && (2 * n <= DECODE_LEAST || 2 * n * n_cols <= DECODE_BYTES))
+        n *= 2;
+    return n;
+}
+
 static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
                            uint64_t in_row, const DavitPiece *piece)
 {
@@ -154,7 +171,7 @@ static uint64_t scratch_of(const DavitSlot *slot, const DavitSlotSource *source,
         n = piece->chunk_rows * value_row;
     else if (slot->access == DAVIT_ACCESS_PACK && davit_pack_groups(slot, source))
         /* codes, scales, zeros, column map, factors */
-        n = slot->pack->row_block *
+        n = davit_decode_rows(slot, source) *
                 (davit_pack_cols(slot, source) +
                  2 * davit_pack_groups(slot, source) * sizeof(float)) +
             davit_pack_cols(slot, source) * sizeof(uint32_t) +

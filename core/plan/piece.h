@@ -48,6 +48,10 @@ bool davit_part_by_row(const DavitSlot *slot, const DavitModule *module, size_t 
 /* Bytes of one value of a DECODE slot's layout: 4, or 2. */
 uint64_t davit_decoded_value_bytes(const DavitSlot *slot);
 
+/* Rows of a packed slot that are decoded at a time: its row block; codes whose rows lie side by side and not
+ * one after another, as many blocks as lines of the processor's cache have, so that lines are read once. */
+uint64_t davit_decode_rows(const DavitSlot *slot, const DavitSlotSource *source);
+
 /* Fill lanes, window, stacks and peak of @plan; @n_lanes 0 = by the machine. */
 void davit_plan_window(DavitPlan *plan, uint64_t window_limit, unsigned n_lanes);
 

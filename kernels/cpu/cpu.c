@@ -3,9 +3,12 @@
  * instruction-set flags on this file. */
 #include "cpu.h"
 
+#include <stdlib.h>
+
 #include "kv.h"
 #include "layers.h"
 #include "linear.h"
+#include "pack_codes.h"
 
 static const davit_kernel_entry *const entries[] = {
     &cpu_embed_scalar,
@@ -57,8 +60,25 @@ static const davit_kernels_iface cpu_iface = {
     .state_size = cpu_state_size,
 };
 
+/* An instance only knows the processor: packs have no record of what they need, as entries have. */
+static int32_t cpu_create(void *bundle_ctx, const davit_create_in *in, void **out_self,
+                          const davit_sink *sink)
+{
+    const davit_host *host = in->host;
+    const davit_cpu_suite *cpu = host ? host->suite(host->ctx, "cpu", 1, 0) : NULL;
+    cpu_self *self = calloc(1, sizeof *self);
+    (void)bundle_ctx;
+    (void)sink;
+
+    if (!self)
+        return DAVIT_OK; /* packs without it are slower */
+    self->features = cpu ? cpu->features(host->ctx) : 0;
+    *out_self = self;
+    return DAVIT_OK;
+}
+
 DAVIT_COMPONENT(cpu, DAVIT_KIND_KERNELS, "org.davit.kernels.cpu", "device=cpu",
                 DAVIT_RUN | DAVIT_CONVERT, 50, .flags = DAVIT_COMPONENT_CONCURRENT,
-                .iface = &cpu_iface);
+                .create = cpu_create, .destroy = free, .iface = &cpu_iface);
 
 DAVIT_PLUGIN("org.davit.kernels.cpu", "CPU kernels", "davit", "0.1.0", "Apache-2.0", &cpu);

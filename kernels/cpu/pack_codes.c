@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the packed layout of codes.h from decoded CODES. Baseline code, runs once at load. */
-#include <string.h>
-
+ * Writing the packed layout of codes.h from decoded CODES. Baseline code and the definition, runs once at
+ * load; faster parts: pack_codes_avx2.c. */
 #include <davit/help/ref.h>
 
-#include "codes.h"
+#include "pack_codes.h"
 
 static uint64_t codes_bytes(void *self, uint64_t n_cols, const uint64_t params[8])
 {
@@ -111,11 +110,13 @@ static void swap_middle(uint8_t codes[CPU_XBLOCK])
     memcpy(codes, words, sizeof words);
 }
 
-static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uint8_t *codes)
+/* Columns from @k, a multiple of 32, on of one row. @dst: of column 0. */
+static void put_codes(const cpu_codes *c, uint8_t *dst, uint64_t lane, const uint8_t *codes, uint64_t k)
 {
     const uint32_t bits = c->what.bits;
 
-    for (uint64_t k = 0; k < c->n_cols; k += CPU_XBLOCK) {
+    dst += k * bits;
+    for (; k < c->n_cols; k += CPU_XBLOCK) {
         uint8_t part[CPU_XBLOCK] = {0};
 
         if (c->n_cols - k >= CPU_XBLOCK) /* of a known size: two registers */
@@ -147,11 +148,51 @@ static void pack_plain(const cpu_codes *c, const davit_quant_out *decoded, uint6
     }
 }
 
+static void pack_rows(const cpu_codes *c, const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst)
+{
+    for (uint64_t r = 0; r < CPU_GROUP; r++) {
+        const uint64_t row = cpu_min(r, n_rows - 1); /* rows past the end repeat the last */
+
+        for (uint64_t g = 0; g < c->n_groups && r < c->n_shared; g++) {
+            const uint64_t i = row * c->n_groups + g;
+            put_scale(c, dst + c->scale_off + g * c->scale_bytes, r, decoded->scales[i]);
+            if (c->what.kind == DAVIT_CODE_UINT)
+                put_zero(c, dst + c->zero_off + g * c->zero_bytes, r, decoded->zeros[i]);
+        }
+        put_codes(c, dst + c->code_off, r, decoded->codes + row * decoded->stride, 0);
+    }
+}
+
+/* The same of eight rows. */
+static void pack_rows_avx2(const cpu_codes *c, const davit_quant_out *decoded, uint8_t *dst)
+{
+    const uint8_t *row[CPU_GROUP];
+    uint64_t done;
+
+    for (uint64_t r = 0; r < CPU_GROUP; r++)
+        row[r] = decoded->codes + r * decoded->stride;
+    done = cpu_put_codes_avx2(c, dst + c->code_off, row);
+    for (uint64_t r = 0; r < CPU_GROUP; r++)
+        put_codes(c, dst + c->code_off, r, row[r], done);
+    if (c->n_shared == CPU_GROUP) {
+        cpu_put_scales_avx2(c, dst, decoded->scales);
+        if (c->what.kind == DAVIT_CODE_UINT && c->zero_bytes)
+            cpu_put_zeros_avx2(c, dst, decoded->zeros);
+        return;
+    }
+    for (uint64_t g = 0; g < c->n_groups; g++) {
+        put_scale(c, dst + c->scale_off + g * c->scale_bytes, 0, decoded->scales[g]);
+        if (c->what.kind == DAVIT_CODE_UINT)
+            put_zero(c, dst + c->zero_off + g * c->zero_bytes, 0, decoded->zeros[g]);
+    }
+}
+
 static void codes_pack(void *self, const davit_weight *weight, const davit_segment *src,
                        const davit_quant_out *decoded, uint64_t n_rows, uint8_t *dst)
 {
+    const cpu_self *me = self;
+    const int fast = me && (me->features & CPU_AVX2) == CPU_AVX2;
     cpu_codes c;
-    (void)self;
     (void)src;
 
     if (!cpu_codes_init(&c, weight->n_cols, weight->params))
@@ -160,22 +201,14 @@ static void codes_pack(void *self, const davit_weight *weight, const davit_segme
         pack_plain(&c, decoded, n_rows, dst);
         return;
     }
-    memset(dst, 0, c.block_bytes);
     if (c.what.scale_type == DAVIT_SCALE_E4M3) {
         memcpy(dst, &decoded->factor, sizeof decoded->factor);
         memcpy(dst + 4, &decoded->divide, sizeof decoded->divide);
     }
-    for (uint64_t r = 0; r < CPU_GROUP; r++) {
-        const uint64_t row = cpu_min(r, n_rows - 1); /* rows past the end repeat the last */
-
-        for (uint64_t g = 0; g < c.n_groups && r < c.n_shared; g++) {
-            const uint64_t i = row * c.n_groups + g;
-            put_scale(&c, dst + c.scale_off + g * c.scale_bytes, r, decoded->scales[i]);
-            if (c.what.kind == DAVIT_CODE_UINT)
-                put_zero(&c, dst + c.zero_off + g * c.zero_bytes, r, decoded->zeros[i]);
-        }
-        put_codes(&c, dst + c.code_off, r, decoded->codes + row * decoded->stride);
-    }
+    if (fast && n_rows == CPU_GROUP)
+        pack_rows_avx2(&c, decoded, dst);
+    else
+        pack_rows(&c, decoded, n_rows, dst);
 }
 
 const davit_pack cpu_pack_codes = {

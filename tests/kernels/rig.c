@@ -16,7 +16,7 @@ typedef struct Buffer {
     size_t n_bytes;
 } Buffer;
 
-const davit_kernels_iface *rig_plugin(const char *name)
+static const davit_component *component_of(const char *name)
 {
     g_autofree char *path = g_build_filename(DAVIT_PLUGIN_DIR, name, NULL);
     const char *other = g_getenv("DAVIT_TEST_KERNELS"); /* another build of the plugin */
@@ -29,7 +29,40 @@ const davit_kernels_iface *rig_plugin(const char *name)
         g_error("%s", dlerror());
     symbol = dlsym(so, "davit_plugin_entry_v1");
     memcpy(&entry, &symbol, sizeof entry);
-    return entry(&hello, NULL)->components[0]->iface;
+    return entry(&hello, NULL)->components[0];
+}
+
+static uint64_t cpu_features(void *ctx)
+{
+    (void)ctx;
+    return davit_cpu_features();
+}
+
+static const void *suite(void *ctx, const char *name, uint32_t major, uint32_t min_minor)
+{
+    static const davit_cpu_suite cpu = {.struct_size = DAVIT_END(davit_cpu_suite, features),
+                                        .features = cpu_features};
+    (void)ctx;
+    (void)major;
+    (void)min_minor;
+    return strcmp(name, "cpu") == 0 ? &cpu : NULL;
+}
+
+void *rig_instance(const char *name)
+{
+    static const davit_host host = {.struct_size = DAVIT_END(davit_host, suite), .suite = suite};
+    const davit_create_in in = {.struct_size = DAVIT_END(davit_create_in, component), .host = &host};
+    const davit_component *component = component_of(name);
+    static void *self; /* one for all tests */
+
+    if (!self && component->create)
+        g_assert_cmpint(component->create(NULL, &in, &self, NULL), ==, DAVIT_OK);
+    return self;
+}
+
+const davit_kernels_iface *rig_plugin(const char *name)
+{
+    return component_of(name)->iface;
 }
 
 bool rig_can_run(const davit_kernel_entry *entry)

@@ -33,6 +33,8 @@ typedef struct RigSplit {
 
 /* The iface of the plugin file @name ("davit-kernels-cpu.so"). (static) */
 const davit_kernels_iface *rig_plugin(const char *name);
+/* An instance of its component that may use all that this processor has. (static) */
+void *rig_instance(const char *name);
 /* Features of this CPU allow @entry; prints a line where not. */
 bool rig_can_run(const davit_kernel_entry *entry);
 /* @entry lists the layout of every matrix of the call, as the host sees to it. */

@@ -9,6 +9,8 @@
 
 #include <davit/help/quant.h>
 
+#include "quant/tall.h"
+
 #define MAX_PARTS 4
 
 typedef struct Part {
@@ -140,7 +142,7 @@ static const Vector vectors[] = {
 
 /* ---- running ---- */
 
-static const davit_quant_iface *open_plugin(const char *name)
+const davit_quant_iface *tall_plugin(const char *name)
 {
     g_autofree char *file = g_strdup_printf("davit-quant-%s.so", name);
     g_autofree char *path = g_build_filename(DAVIT_PLUGIN_DIR, file, NULL);
@@ -212,7 +214,7 @@ static void store(const Vector *v, Stored *s)
 static void run_vector(gconstpointer data)
 {
     const Vector *v = data;
-    const davit_quant_iface *iface = open_plugin(v->plugin);
+    const davit_quant_iface *iface = tall_plugin(v->plugin);
     const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, print};
     Stored s = {0};
     const davit_quant_module module = {.struct_size = DAVIT_END(davit_quant_module, peek_ctx),
@@ -296,7 +298,7 @@ static void fill_block(const Block *b, uint8_t *out)
 static void run_block(gconstpointer data)
 {
     const Block *b = data;
-    const davit_quant_iface *iface = open_plugin("gguf");
+    const davit_quant_iface *iface = tall_plugin("gguf");
     const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, print};
     uint8_t bytes[256];
     float out[256];
@@ -376,7 +378,7 @@ static void run_golden_blocks(gconstpointer data)
     json_t *all = golden_blocks();
     const json_t *type = json_object_get(all, name);
     const uint64_t elems = number_of(type, "elems"), n = number_of(type, "blocks");
-    const davit_quant_iface *iface = open_plugin("gguf");
+    const davit_quant_iface *iface = tall_plugin("gguf");
     const davit_sink sink = {DAVIT_END(davit_sink, refuse), NULL, print};
     g_autofree char *file = g_strconcat(DAVIT_SOURCE_DIR "/tests/golden/gguf_more/", name, ".bin", NULL);
     g_autofree char *bytes = NULL;
@@ -465,6 +467,7 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/blocks/%s", blocks[i].dtype);
         g_test_add_data_func(path, &blocks[i], run_block);
     }
+    tall_add_tests();
     const int status = g_test_run();
     json_decref(all); /* the names are its */
     return status;

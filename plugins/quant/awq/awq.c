@@ -164,43 +164,77 @@ static void gemm_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, ui
         out[i] = gemm_nibble(t->parts[0].ptr + (col + i) * line, row);
 }
 
-#define GEMM_COLS 256 /* that are taken apart at a time */
+#define LINES 16 /* columns that are taken apart at a time */
 
-/* Rows [first, first + n) of eight that lie in one word, @n_cols <= GEMM_COLS columns whose words are
- * @line bytes apart, from @p on: words are read once, into bytes side by side, then split in loops that
- * compilers make vectors of. */
-static void gemm_word_rows(const uint8_t *p, uint64_t line, uint64_t first, uint64_t n,
-                           uint64_t n_cols, uint8_t *out, uint64_t stride)
+/* Of one register, whatever the processor calls it: loops over bytes are made into worse. */
+typedef uint8_t line16 __attribute__((vector_size(LINES)));
+
+static inline line16 zip_low(line16 a, line16 b)
 {
-    uint8_t byte[4][GEMM_COLS];
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
 
-    for (uint64_t k = 0; k < n_cols; k++, p += line)
-        for (uint32_t b = 0; b < 4; b++)
-            byte[b][k] = p[b];
-    for (uint64_t i = first; i < first + n; i++, out += stride) {
-        const uint8_t *from = byte[nibble[i] / 2];
+static inline line16 zip_high(line16 a, line16 b)
+{
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                   31);
+}
 
-        if (nibble[i] % 2)
-            for (uint64_t k = 0; k < n_cols; k++)
-                out[k] = from[k] >> 4;
-        else
-            for (uint64_t k = 0; k < n_cols; k++)
-                out[k] = from[k] & 15;
+/* LINES lines of LINES bytes turned: zipping the halves moves the highest bit of a byte's place to the
+ * lowest, so that four times put the number of the byte in its line where that of the line was. */
+static inline void turn(line16 v[LINES])
+{
+    line16 w[LINES];
+
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < LINES / 2; k++) {
+            w[2 * k] = zip_low(v[k], v[k + LINES / 2]);
+            w[2 * k + 1] = zip_high(v[k], v[k + LINES / 2]);
+        }
+        for (int k = 0; k < LINES / 2; k++) {
+            v[2 * k] = zip_low(w[k], w[k + LINES / 2]);
+            v[2 * k + 1] = zip_high(w[k], w[k + LINES / 2]);
+        }
     }
 }
+
+/* 32 rows of LINES columns: lines of words, @line bytes apart, are read once, side by side, and turned. */
+static void gemm_block(const uint8_t *p, uint64_t line, uint8_t *out, uint64_t stride)
+{
+    line16 v[LINES];
+
+    for (uint64_t k = 0; k < LINES; k++)
+        memcpy(&v[k], p + k * line, LINES);
+    turn(v);
+    for (uint64_t r = 0; r < 32; r++) {
+        const line16 from = v[r / 8 * 4 + nibble[r % 8] / 2];
+        const line16 codes = nibble[r % 8] % 2 ? from >> 4 : from & 15;
+
+        memcpy(out + r * stride, &codes, LINES);
+    }
+}
+
+#define AHEAD 64 /* columns after which a line is asked for: lines lie far apart */
 
 static void gemm_rows(const davit_quant_tile *t, uint8_t *out, uint64_t stride)
 {
     const uint64_t line = t->desc->n_rows / 2;
+    const uint64_t whole = t->n_cols / LINES * LINES;
 
     for (uint64_t r = 0, n; r < t->n_rows; r += n) {
-        const uint64_t row = t->row + r, first = row % 8;
+        const uint64_t row = t->row + r;
+        const uint8_t *p = t->parts[0].ptr + t->col * line;
+        const uint64_t from = row % 8 || t->n_rows - r < 32 ? 0 : whole; /* what is left one by one */
 
-        n = t->n_rows - r < 8 - first ? t->n_rows - r : 8 - first;
-        for (uint64_t k = 0; k < t->n_cols; k += GEMM_COLS)
-            gemm_word_rows(t->parts[0].ptr + (t->col + k) * line + row / 8 * 4, line, first, n,
-                           t->n_cols - k < GEMM_COLS ? t->n_cols - k : GEMM_COLS,
-                           out + r * stride + k, stride);
+        n = from ? 32 : 1;
+        for (uint64_t k = 0; k < from; k += LINES) {
+            for (uint64_t i = k + AHEAD; i < k + AHEAD + LINES && i < t->n_cols; i++)
+                __builtin_prefetch(p + i * line + row / 2);
+            gemm_block(p + k * line + row / 2, line, out + r * stride + k, stride);
+        }
+        for (uint64_t i = 0; i < n; i++)
+            for (uint64_t k = from; k < t->n_cols; k++)
+                out[(r + i) * stride + k] = gemm_nibble(p + k * line, row + i);
     }
 }
 
@@ -213,6 +247,22 @@ static float gemm_scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
 static float gemm_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 {
     return gemm_nibble(t->parts[2].ptr + group * (t->desc->n_rows / 2), row);
+}
+
+static void gemm_scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *scales,
+                        float *zeros)
+{
+    const uint64_t n_out = t->desc->n_rows;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = group * n_out + t->row,
+                                   .row_step = 1,
+                                   .group_step = n_out,
+                                   .type = (uint32_t)t->desc->params[SCALE_TYPE]},
+                   t->n_rows, n, scales);
+    for (uint64_t g = 0; g < n; g++)
+        for (uint64_t r = 0; r < t->n_rows; r++)
+            zeros[r * n + g] = gemm_zero(t, t->row + r, group + g);
 }
 
 static void gemv_codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
@@ -233,6 +283,22 @@ static float gemv_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 
     group += t->desc->params[GROUP0];
     return (float)(p[group / 2] >> 4 * (group % 2) & 15);
+}
+
+static void gemv_scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *scales,
+                        float *zeros)
+{
+    const uint64_t *p = t->desc->params;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = t->row * p[ZERO_WORDS] * 8 + p[GROUP0] + group,
+                                   .row_step = p[ZERO_WORDS] * 8,
+                                   .group_step = 1,
+                                   .type = (uint32_t)p[SCALE_TYPE]},
+                   t->n_rows, n, scales);
+    for (uint64_t r = 0; r < t->n_rows; r++)
+        for (uint64_t g = 0; g < n; g++)
+            zeros[r * n + g] = gemv_zero(t, t->row + r, group + g);
 }
 
 /* ---- cuts ---- */
@@ -303,12 +369,14 @@ static davit_q_view view_of(const davit_quant_desc *d)
         return (davit_q_view){.codes = gemv_codes,
                               .scale = gemv_scale,
                               .zero = gemv_zero,
-                              .group = d->params[GROUP]};
+                              .group = d->params[GROUP],
+                              .scales = gemv_scales};
     return (davit_q_view){.codes = gemm_codes,
                           .scale = gemm_scale,
                           .zero = gemm_zero,
                           .group = d->params[GROUP],
-                          .rows = gemm_rows};
+                          .rows = gemm_rows,
+                          .scales = gemm_scales};
 }
 
 /* GEMV pads the groups of a row to whole words: their zeros and scales are 0. */

@@ -110,10 +110,28 @@ static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
     return t->desc->params[ZEROS] ? (float)(t->parts[2].ptr[cell(t, row, group)] ^ 0x80) : 128;
 }
 
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const uint64_t *p = t->desc->params;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = cell(t, t->row, group),
+                                   .row_step = p[SHARED] ? 0 : p[N_GROUPS],
+                                   .group_step = 1,
+                                   .type = (uint32_t)p[SCALE_TYPE]},
+                   t->n_rows, n, out);
+    for (uint64_t r = 0; r < t->n_rows; r++)
+        for (uint64_t g = 0; g < n; g++)
+            zeros[r * n + g] = zero(t, t->row + r, group + g);
+}
+
 davit_q_view ct_int8_view(const davit_quant_desc *d)
 {
-    return (davit_q_view){.codes = codes, .scale = scale, .zero = zero,
-                          .group = d->params[GROUP]};
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .zero = zero,
+                          .group = d->params[GROUP],
+                          .scales = scales};
 }
 
 int32_t ct_int8_cut(const davit_quant_desc *d, const davit_quant_box *box, davit_quant_cut *out,

@@ -285,6 +285,21 @@ static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
                         (uint32_t)p[BITS]);
 }
 
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const uint64_t *p = t->desc->params;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = t->row * p[N_GROUPS] + group,
+                                   .row_step = p[N_GROUPS],
+                                   .group_step = 1,
+                                   .type = (uint32_t)p[SCALE_TYPE]},
+                   t->n_rows, n, out);
+    for (uint64_t r = 0; r < t->n_rows; r++)
+        for (uint64_t g = 0; g < n; g++)
+            zeros[r * n + g] = zero(t, t->row + r, group + g);
+}
+
 /* The index was checked, but the file may have changed since: never past the scales. */
 static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
 {
@@ -332,7 +347,9 @@ davit_q_view ct_pack_view(const davit_quant_desc *d)
                           .scale = scale,
                           .zero = zero,
                           .group_of = d->params[ORDERED] ? group_of : NULL,
-                          .group = d->params[GROUP]};
+                          .group = d->params[GROUP],
+                          .scales = scales,
+                          .n_groups = d->params[N_GROUPS]};
 }
 
 /* ---- cuts ---- */

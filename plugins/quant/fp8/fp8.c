@@ -208,12 +208,15 @@ static int32_t fp8_check(void *self, const davit_quant_module *module, davit_qua
 
 /* ---- tiles ---- */
 
+static const uint8_t *bytes(const davit_quant_tile *t, uint64_t row)
+{
+    return t->parts[0].ptr + (t->expert * t->desc->n_rows + row) * t->desc->n_cols;
+}
+
 static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
                   uint8_t *out)
 {
-    const davit_quant_desc *d = t->desc;
-
-    memcpy(out, t->parts[0].ptr + (t->expert * d->n_rows + row) * d->n_cols + col, n);
+    memcpy(out, bytes(t, row) + col, n);
 }
 
 /* Columns that share a scale, from column 0 on: less than a block where a cut begins inside one. */
@@ -232,9 +235,38 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
     return davit_q_scale(t->parts[1].ptr, (uint32_t)p[SCALE_TYPE], line * p[GRID_COLS] + cell);
 }
 
+/* Rows of a block have the same scales; where a group is a cell they lie side by side. */
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const uint64_t *p = t->desc->params;
+    const int cells_only = group_of(t->desc) == p[BK] && p[COL0] == 0;
+    (void)zeros;
+
+    for (uint64_t r = 0; r < t->n_rows; r++) {
+        const uint64_t line = (t->row + r + p[ROW0]) / p[BN];
+
+        if (r && line == (t->row + r - 1 + p[ROW0]) / p[BN])
+            memcpy(out + r * n, out + (r - 1) * n, n * sizeof *out);
+        else if (cells_only)
+            davit_q_scales(
+                &(davit_q_grid){.p = t->parts[1].ptr,
+                                .first = (t->expert * p[GRID_ROWS] + line) * p[GRID_COLS] + group,
+                                .group_step = 1,
+                                .type = (uint32_t)p[SCALE_TYPE]},
+                1, n, out + r * n);
+        else
+            for (uint64_t g = 0; g < n; g++)
+                out[r * n + g] = scale(t, t->row + r, group + g);
+    }
+}
+
 static davit_q_view view_of(const davit_quant_desc *d)
 {
-    return (davit_q_view){.codes = codes, .scale = scale, .group = group_of(d)};
+    return (davit_q_view){.codes = codes,
+                          .scale = scale,
+                          .group = group_of(d),
+                          .scales = scales,
+                          .bytes = bytes};
 }
 
 static int32_t fp8_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)

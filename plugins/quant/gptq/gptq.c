@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include <davit/help/bytes.h>
-#include <davit/help/quant.h>
+
+#include "gptq.h"
 
 #define SCALES "f16/1|bf16/1|f32/1"
-
-enum { BITS, GROUP, SCALE_TYPE, ZEROS, ORDERED, PLANAR, N_OUT, SYMMETRIC }; /* params */
-enum { ZEROS_MIDDLE, ZEROS_V1, ZEROS_V2 };
 
 static int32_t gptq_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                           const davit_sink *sink)
@@ -278,92 +276,7 @@ static int32_t gptq_check(void *self, const davit_quant_module *module, davit_qu
     return davit_q_end(&c);
 }
 
-/* ---- tiles ---- */
-
-/* Planar words (GPTQModel): of 32 codes first the low bits, then the rest. */
-static uint8_t planar(const uint8_t *words, uint64_t stride, uint64_t i, uint32_t bits)
-{
-    static const uint8_t planes[8][3] = {{0}, {0}, {2}, {2, 1}, {4}, {4, 1}, {4, 2}, {4, 2, 1}};
-    const uint8_t *at = words + i / 32 * bits * stride;
-    uint32_t code = 0, shift = 0;
-
-    for (int p = 0; p < 3 && planes[bits][p]; p++) {
-        const uint32_t n = planes[bits][p];
-
-        code |= (uint32_t)davit_q_bits(at, stride, i % 32 * n, n) << shift;
-        shift += n;
-        at += n * stride;
-    }
-    return (uint8_t)code;
-}
-
-static uint8_t code_at(const davit_quant_desc *d, const uint8_t *words, uint64_t stride,
-                       uint64_t i)
-{
-    const uint32_t bits = (uint32_t)d->params[BITS];
-
-    if (d->params[PLANAR] && bits != 8)
-        return planar(words, stride, i, bits);
-    return davit_q_bits(words, stride, i * bits, bits);
-}
-
-static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_t n,
-                  uint8_t *out)
-{
-    const uint8_t *words = t->parts[0].ptr + 4 * row;
-    const uint64_t stride = 4 * t->desc->n_rows;
-    const uint32_t bits = (uint32_t)t->desc->params[BITS];
-
-    if (!t->desc->params[PLANAR] || bits == 8) {
-        davit_q_words(words, stride, bits, col, n, out);
-        return;
-    }
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = planar(words, stride, col + i, bits);
-}
-
-static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
-{
-    return davit_q_scale(t->parts[1].ptr, (uint32_t)t->desc->params[SCALE_TYPE],
-                         group * t->desc->n_rows + row);
-}
-
-static uint8_t stored_zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
-{
-    const davit_quant_desc *d = t->desc;
-
-    return code_at(d, t->parts[2].ptr + group * (d->n_rows * d->params[BITS] / 8), 4, row);
-}
-
-static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
-{
-    const uint64_t *p = t->desc->params;
-
-    if (p[ZEROS] == ZEROS_MIDDLE)
-        return (float)(1u << (p[BITS] - 1));
-    /* version 1 wraps: the stored all-ones field is a zero of 0 */
-    return (float)((stored_zero(t, row, group) + (p[ZEROS] == ZEROS_V1)) &
-                   ((1u << p[BITS]) - 1));
-}
-
-/* The index was checked, but the file may have changed since: never past the scales. */
-static uint64_t group_of(const davit_quant_tile *t, uint64_t col)
-{
-    const uint64_t size = davit_q_scale_bytes((uint32_t)t->desc->params[SCALE_TYPE]);
-    const uint64_t last = t->parts[1].n_bytes / (t->desc->n_rows * size) - 1;
-    const uint64_t group = davit_bytes_u32le(t->parts[t->desc->n_parts - 1].ptr + 4 * col);
-
-    return group < last ? group : last;
-}
-
-static davit_q_view view_of(const davit_quant_desc *d)
-{
-    return (davit_q_view){.codes = codes,
-                          .scale = scale,
-                          .zero = zero,
-                          .group_of = d->params[ORDERED] ? group_of : NULL,
-                          .group = d->params[GROUP]};
-}
+/* ---- payload ---- */
 
 /* Symmetric files have one zero everywhere: the middle, in one of the two spellings. */
 static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sink)
@@ -378,7 +291,7 @@ static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sin
         return DAVIT_OK;
     is = want;
     for (uint64_t r = 0; is == want && r < (t->n_rows ? t->n_rows : 1); r++)
-        is = stored_zero(t, t->row + r, 0);
+        is = gptq_stored_zero(t, t->row + r, 0);
     if (is == want)
         return DAVIT_OK;
     snprintf(expected, sizeof expected, "stored zeros %u of version %u", want,
@@ -397,7 +310,7 @@ static int32_t check_convention(const davit_quant_tile *t, const davit_sink *sin
 
 static int32_t gptq_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {
-    const davit_q_view view = view_of(tile->desc);
+    const davit_q_view view = gptq_view(tile);
     const int32_t status = check_convention(tile, sink);
     (void)self;
 
@@ -406,7 +319,7 @@ static int32_t gptq_verify(void *self, const davit_quant_tile *tile, const davit
 
 static void gptq_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
 {
-    const davit_q_view view = view_of(tile->desc);
+    const davit_q_view view = gptq_view(tile);
     (void)self;
 
     davit_q_decode(&view, tile, out);

@@ -117,6 +117,19 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
                          row * t->desc->params[N_GROUPS] + group);
 }
 
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const uint64_t *p = t->desc->params;
+    (void)zeros;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = t->row * p[N_GROUPS] + group,
+                                   .row_step = p[N_GROUPS],
+                                   .group_step = 1,
+                                   .type = (uint32_t)p[SCALE_TYPE]},
+                   t->n_rows, n, out);
+}
+
 static float column(const davit_quant_tile *t, uint64_t col)
 {
     return davit_q_scale(t->parts[2].ptr, (uint32_t)t->desc->params[COLUMN_TYPE] - 1, col);
@@ -127,6 +140,7 @@ static davit_q_view view_of(const davit_quant_desc *d)
     return (davit_q_view){.codes = codes,
                           .scale = scale,
                           .group = d->params[GROUP],
+                          .scales = scales,
                           .column = d->params[COLUMN_TYPE] ? column : NULL};
 }
 

@@ -133,7 +133,22 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
         t->parts[1].ptr[(t->expert * d->n_rows + row) * (d->n_cols / GROUP) + group]);
 }
 
-static const davit_q_view view = {.codes = codes, .scale = scale, .group = GROUP};
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const davit_quant_desc *d = t->desc;
+    const uint64_t each = d->n_cols / GROUP;
+    (void)zeros;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = (t->expert * d->n_rows + t->row) * each + group,
+                                   .row_step = each,
+                                   .group_step = 1,
+                                   .type = DAVIT_SCALE_E8M0},
+                   t->n_rows, n, out);
+}
+
+static const davit_q_view view = {
+    .codes = codes, .scale = scale, .group = GROUP, .scales = scales};
 
 static int32_t mxfp4_verify(void *self, const davit_quant_tile *tile, const davit_sink *sink)
 {

@@ -141,6 +141,20 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
         t->parts[1].ptr[(t->expert * d->n_rows + row) * (d->n_cols / GROUP) + group]);
 }
 
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const davit_quant_desc *d = t->desc;
+    const uint64_t each = d->n_cols / GROUP;
+    (void)zeros;
+
+    davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
+                                   .first = (t->expert * d->n_rows + t->row) * each + group,
+                                   .row_step = each,
+                                   .group_step = 1,
+                                   .type = DAVIT_SCALE_E4M3},
+                   t->n_rows, n, out);
+}
+
 static float factor(const davit_quant_tile *t, uint32_t *out_divide)
 {
     const uint64_t *p = t->desc->params;
@@ -160,6 +174,7 @@ static davit_q_view view_of(const davit_quant_desc *d)
                           .scale = scale,
                           .factor = factor,
                           .group = GROUP,
+                          .scales = scales,
                           .column = d->params[COLUMN_TYPE] ? column : NULL};
 }
 

@@ -150,7 +150,27 @@ typedef struct davit_q_view {
     /* NULL = codes, a row after the other; else all codes of the tile at once, out[n_rows][stride]:
      * for layouts that have several rows in a word */
     void (*rows)(const davit_quant_tile *tile, uint8_t *out, uint64_t stride);
+    /* NULL = scale and zero, one at a time; else those of groups [group, group + n) of all rows of the tile,
+     * each [n_rows][n], the same numbers. @zeros is NULL where zero is */
+    void (*scales)(const davit_quant_tile *tile, uint64_t group, uint64_t n, float *scales,
+                   float *zeros);
+    uint64_t n_groups; /* stored ones; read where there are group_of and scales */
+    /* NULL, or where the codes of @row lie as they are, a byte each, from column 0 on */
+    const uint8_t *(*bytes)(const davit_quant_tile *tile, uint64_t row);
 } davit_q_view;
+
+/* Numbers of an array that decoding needs, of row r and group g: element first + r * row_step + g * group_step. */
+typedef struct davit_q_grid {
+    const uint8_t *p;
+    uint64_t first, row_step, group_step;
+    uint32_t type; /* DAVIT_SCALE_ */
+    uint32_t reserved;
+} davit_q_grid;
+
+/* out[n_rows][n]: davit_q_scale of each. */
+void davit_q_scales(const davit_q_grid *grid, uint64_t n_rows, uint64_t n, float *out);
+/* Numbers [0, n) of an array: davit_q_scale of each. */
+void davit_q_numbers(const uint8_t *p, uint32_t type, uint64_t n, float *out);
 
 /* Both forms of a tile; desc.codes says what codes are. */
 void davit_q_decode(const davit_q_view *view, const davit_quant_tile *tile,
