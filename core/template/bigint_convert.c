@@ -125,6 +125,11 @@ double tmpl_big_ratio(Vm *vm, Value x, Value y)
 
 /* ---- text ---- */
 
+static uint64_t digit_value(char c)
+{
+    return (uint64_t)(g_ascii_isdigit(c) ? c - '0' : g_ascii_tolower(c) - 'a' + 10);
+}
+
 Value tmpl_big_parse(Arena *arena, const char *text, size_t n, uint32_t base, bool negative)
 {
     const bool power_of_two = (base & (base - 1)) == 0;
@@ -134,12 +139,13 @@ Value tmpl_big_parse(Arena *arena, const char *text, size_t n, uint32_t base, bo
         return tmpl_missing();
     big = tmpl_big_room(arena, (uint32_t)(n * 6 / 32 + 2)); /* 36 is below 2^6 */
     big->negative = negative;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t carry = (uint64_t)(g_ascii_isdigit(text[i]) ? text[i] - '0'
-                                                             : g_ascii_tolower(text[i]) - 'a' + 10);
+    for (size_t i = 0; i < n;) { /* as many digits at a time as a limb holds */
+        uint64_t scale = 1, carry = 0;
 
+        for (; i < n && scale * base <= UINT32_MAX; i++, scale *= base)
+            carry = carry * base + digit_value(text[i]);
         for (uint32_t k = 0; k < big->n; k++) {
-            carry += (uint64_t)big->limbs[k] * base;
+            carry += big->limbs[k] * scale;
             big->limbs[k] = (uint32_t)carry;
             carry >>= 32;
         }
@@ -147,6 +153,12 @@ Value tmpl_big_parse(Arena *arena, const char *text, size_t n, uint32_t base, bo
             big->limbs[big->n++] = (uint32_t)carry;
     }
     return tmpl_big_value(big);
+}
+
+G_NORETURN static void too_many_digits(Vm *vm)
+{
+    tmpl_raise(vm, "ValueError: Exceeds the limit (%u digits) for integer string conversion",
+               BIG_MAX_DIGITS);
 }
 
 /* Digits of 10^9 at a time, the lowest first; returns the start in @text. */
@@ -172,16 +184,16 @@ void tmpl_big_digits(Vm *vm, Sb *out, Value x, uint32_t base, bool upper)
 
     tmpl_num_load(x, &a);
     const uint64_t all = tmpl_num_bits(&a);
+    if (base == 10 && all / 4 > BIG_MAX_DIGITS) /* before the work: a digit is below 4 bits */
+        too_many_digits(vm);
     const size_t cap = (size_t)(base == 10 ? all / 3 : all / bits) + 2;
     char *text = tmpl_alloc(&vm->arena, cap);
     size_t at = cap;
     if (base == 10) {
-        tmpl_step(vm, (uint64_t)a.n * a.n / 8);
+        tmpl_step(vm, (uint64_t)a.n * a.n / 2);
         at = decimal(&a, tmpl_new_n(&vm->arena, uint32_t, a.n + 1), text, at);
         if (cap - at > BIG_MAX_DIGITS)
-            tmpl_raise(vm, "ValueError: Exceeds the limit (%u digits) for integer string "
-                           "conversion",
-                       BIG_MAX_DIGITS);
+            too_many_digits(vm);
     } else {
         for (uint64_t bit = 0; bit < all; bit += bits) {
             const uint64_t limb = bit / 32;

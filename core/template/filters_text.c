@@ -18,6 +18,16 @@ static Str *plain(Vm *vm, Value value)
     return s;
 }
 
+/* str(value), which Markup is not. */
+static Str *as_plain(Vm *vm, Value value)
+{
+    Str *s = tmpl_to_str(vm, value);
+
+    s = tmpl_str_part(&vm->arena, s, 0, s->n);
+    s->markup = false;
+    return s;
+}
+
 static Value upper(Vm *vm, Value value, const Args *args)
 {
     tmpl_bind(vm, args, "upper", "", NULL);
@@ -35,7 +45,7 @@ static Value capitalize(Vm *vm, Value value, const Args *args)
     const Str *name = tmpl_str(&vm->arena, "capitalize", 10);
 
     tmpl_bind(vm, args, "capitalize", "", NULL);
-    return tmpl_str_method(vm, plain(vm, value), name, &(Args){0});
+    return tmpl_str_method(vm, tmpl_to_str(vm, value), name, &(Args){0});
 }
 
 static bool is_word_border(uint32_t cp)
@@ -45,7 +55,7 @@ static bool is_word_border(uint32_t cp)
 
 static Value title(Vm *vm, Value value, const Args *args)
 {
-    Str *s = plain(vm, value);
+    Str *s = tmpl_to_str(vm, value);
     Sb out = {.arena = &vm->arena};
 
     tmpl_bind(vm, args, "title", "", NULL);
@@ -77,7 +87,7 @@ static Value center(Vm *vm, Value value, const Args *args)
     tmpl_bind(vm, args, "center", "width?", &width);
     if (width.type == V_MISSING)
         width = tmpl_int(80);
-    return tmpl_str_method(vm, plain(vm, value), name, &(Args){.pos = &width, .n = 1});
+    return tmpl_str_method(vm, tmpl_to_str(vm, value), name, &(Args){.pos = &width, .n = 1});
 }
 
 static Value trim(Vm *vm, Value value, const Args *args)
@@ -97,10 +107,10 @@ static Value replace(Vm *vm, Value value, const Args *args)
     const Str *name = tmpl_str(&vm->arena, "replace", 7);
 
     tmpl_bind(vm, args, "replace", "old new count?", bound);
-    pos[0] = tmpl_string(plain(vm, bound[0]));
-    pos[1] = tmpl_string(plain(vm, bound[1]));
+    pos[0] = tmpl_string(as_plain(vm, bound[0]));
+    pos[1] = tmpl_string(as_plain(vm, bound[1]));
     pos[2] = bound[2].type == V_MISSING || bound[2].type == V_NONE ? tmpl_int(-1) : bound[2];
-    return tmpl_str_method(vm, plain(vm, value), name, &(Args){.pos = pos, .n = 3});
+    return tmpl_str_method(vm, as_plain(vm, value), name, &(Args){.pos = pos, .n = 3});
 }
 
 static Value string(Vm *vm, Value value, const Args *args)
@@ -163,12 +173,12 @@ static Value indent(Vm *vm, Value value, const Args *args)
     Value bound[3];
     uint32_t len = 0;
     bool first = true;
+    Str *lines;
 
     tmpl_bind(vm, args, "indent", "width? first? blank?", bound);
     if (value.type == V_UNDEFINED)
         tmpl_raise_undefined(vm, value);
     const Str *s = tmpl_need_str(vm, value, "the value of indent");
-    plain(vm, value);
     const Str *indent = indention(vm, bound[0]);
     const bool blank = tmpl_truth(vm, bound[2]);
     if (tmpl_truth(vm, bound[1]))
@@ -194,16 +204,17 @@ static Value indent(Vm *vm, Value value, const Args *args)
         len = (uint32_t)(end - at) + (end < s->n ? len + crlf : 1);
         tmpl_step(vm, 1);
     }
-    return tmpl_string(tmpl_sb_take(&out));
+    lines = tmpl_sb_take(&out);
+    lines->markup = s->markup;
+    return tmpl_string(lines);
 }
 
 static Value truncate_text(Vm *vm, Value value, const Args *args)
 {
     Value bound[4];
-    Sb out = {.arena = &vm->arena};
 
     tmpl_bind(vm, args, "truncate", "length? killwords? end? leeway?", bound);
-    Str *s = plain(vm, value), *end = bound[2].type == V_MISSING
+    Str *s = tmpl_to_str(vm, value), *end = bound[2].type == V_MISSING
                                           ? tmpl_str(&vm->arena, "...", 3)
                                           : tmpl_need_str(vm, bound[2], "end");
     const int64_t length =
@@ -227,9 +238,7 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
         if (at >= 0)
             part = tmpl_str_part(&vm->arena, part, 0, (size_t)at);
     }
-    tmpl_sb_add_str(&out, part);
-    tmpl_sb_add_str(&out, end);
-    return tmpl_string(tmpl_sb_take(&out));
+    return tmpl_binary(vm, OP_ADD, tmpl_string(part), tmpl_string(end));
 }
 
 static Value wordcount(Vm *vm, Value value, const Args *args)

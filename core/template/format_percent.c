@@ -46,7 +46,7 @@ static Value percent_key(Vm *vm, Percent *p, Str *format, size_t *at)
 
 static void percent_number(Vm *vm, Sb *out, Value v, FieldSpec *spec)
 {
-    Sb digits = {.arena = &vm->arena};
+    Sb digits = {.arena = &vm->arena}, number = {.arena = &vm->arena};
     bool negative;
 
     if (v.type == V_UNDEFINED)
@@ -60,8 +60,6 @@ static void percent_number(Vm *vm, Sb *out, Value v, FieldSpec *spec)
         negative = signbit(f) && !isnan(f);
         tmpl_float_digits(vm, &digits, f, spec->type, spec->precision, spec->alternate);
     } else {
-        if (spec->precision >= 0)
-            tmpl_unsupported(vm, "a precision for an integer");
         if (v.type == V_FLOAT && spec->type != 'd')
             tmpl_raise(vm, "TypeError: %%%c format: an integer is required, not float",
                        spec->type);
@@ -70,7 +68,12 @@ static void percent_number(Vm *vm, Sb *out, Value v, FieldSpec *spec)
         const Value i = v.type == V_FLOAT ? tmpl_big_of_float(vm, v.f) : v;
 
         negative = tmpl_is_negative(i);
-        tmpl_int_digits(vm, &digits, i, spec->type, spec->alternate);
+        tmpl_int_digits(vm, &number, i, spec->type, spec->alternate);
+        if (spec->alternate && spec->precision >= 0 && spec->type != 'd')
+            tmpl_unsupported(vm, "this format of an integer");
+        for (int64_t left = spec->precision - (int64_t)number.n; left > 0; left--)
+            tmpl_sb_add_c(&digits, '0');
+        tmpl_sb_add(&digits, number.p, NULL, number.n);
         if (spec->alternate && spec->zero && spec->type != 'd')
             tmpl_unsupported(vm, "this format of an integer");
     }

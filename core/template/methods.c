@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Methods of everything but str, and the global functions. */
+#include "template/bigint.h"
 #include "template/text.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -109,6 +111,30 @@ static Value cycler_method(Vm *vm, Cycler *cycler, const Str *name, const Args *
     return v;
 }
 
+/* Of numbers, those that need nothing; V_MISSING = not had here. */
+static Value number_method(Vm *vm, Value self, const Str *name, const Args *args)
+{
+    const bool whole = self.type != V_FLOAT;
+    Sb bits = {.arena = &vm->arena};
+    int64_t ones = 0;
+
+    if (tmpl_str_is(name, "conjugate")) {
+        tmpl_bind(vm, args, "conjugate()", "", NULL);
+        return whole ? tmpl_binary(vm, OP_ADD, self, tmpl_int(0)) : self;
+    }
+    if (!whole && tmpl_str_is(name, "is_integer")) {
+        tmpl_bind(vm, args, "is_integer()", "", NULL);
+        return tmpl_bool(isfinite(self.f) && floor(self.f) == self.f);
+    }
+    if (!whole || !(tmpl_str_is(name, "bit_length") || tmpl_str_is(name, "bit_count")))
+        return tmpl_missing();
+    tmpl_bind(vm, args, "the method", "", NULL);
+    tmpl_big_digits(vm, &bits, self, 2, false);
+    for (size_t i = 0; i < bits.n; i++)
+        ones += bits.p[i] == '1';
+    return tmpl_int(tmpl_str_is(name, "bit_count") ? ones : ones ? (int64_t)bits.n : 0);
+}
+
 Value tmpl_call_method(Vm *vm, const Method *method, const Args *args)
 {
     const Value self = method->self;
@@ -118,6 +144,14 @@ Value tmpl_call_method(Vm *vm, const Method *method, const Args *args)
     switch (self.type) {
     case V_STR:
         v = tmpl_str_method(vm, self.s, name, args);
+        if (v.type != V_MISSING)
+            return v;
+        break;
+    case V_BOOL:
+    case V_INT:
+    case V_BIG:
+    case V_FLOAT:
+        v = number_method(vm, self, name, args);
         if (v.type != V_MISSING)
             return v;
         break;

@@ -354,63 +354,118 @@ static Value refused(Vm *vm, Str *s, const Args *args)
     tmpl_unsupported(vm, "this method of str");
 }
 
-/* @markup: the method treats Markup as str does (and keeps it, where it gives text). */
+/* What Markup does. Source: markupsafe 3.0. */
+typedef enum MarkupRule {
+    MARKUP_SAME,   /* as str, or kept by the method itself */
+    MARKUP_WRAP,   /* what it gives is Markup */
+    MARKUP_SECOND, /* that, and the second argument is escaped */
+    MARKUP_JOIN,   /* that, and what is joined is escaped */
+    MARKUP_REFUSED,
+} MarkupRule;
+
 static const struct {
     const char *name;
     StrMethodFn *fn;
-    bool markup;
+    MarkupRule markup;
 } methods[] = {
-    {"upper", upper, true},
-    {"lower", lower, true},
-    {"strip", strip, true},
-    {"lstrip", lstrip, true},
-    {"rstrip", rstrip, true},
-    {"split", tmpl_str_split, false},
-    {"replace", tmpl_str_replace, false},
-    {"startswith", tmpl_str_startswith, true},
-    {"endswith", tmpl_str_endswith, true},
-    {"join", tmpl_str_join, false},
-    {"format", tmpl_str_format, false},
-    {"title", title, false},
-    {"capitalize", capitalize, false},
-    {"find", tmpl_str_find_method, true},
-    {"rfind", tmpl_str_rfind, true},
-    {"index", tmpl_str_index, true},
-    {"rindex", tmpl_str_rindex, true},
-    {"count", tmpl_str_count, true},
-    {"rsplit", tmpl_str_rsplit, false},
-    {"splitlines", tmpl_str_splitlines, false},
-    {"partition", tmpl_str_partition, false},
-    {"rpartition", tmpl_str_rpartition, false},
-    {"removeprefix", tmpl_str_removeprefix, false},
-    {"removesuffix", tmpl_str_removesuffix, false},
-    {"swapcase", swapcase, false},
-    {"casefold", casefold, false},
-    {"center", center, false},
-    {"ljust", ljust, false},
-    {"rjust", rjust, false},
-    {"zfill", zfill, false},
-    {"expandtabs", expandtabs, false},
-    {"isalpha", is_alpha, true},
-    {"isalnum", is_alnum, true},
-    {"isdecimal", is_decimal, true},
-    {"isdigit", is_digit, true},
-    {"isnumeric", is_numeric, true},
-    {"isspace", is_space, true},
-    {"isprintable", is_printable, true},
-    {"isupper", is_upper_all, true},
-    {"islower", is_lower_all, true},
-    {"istitle", istitle, true},
-    {"isascii", isascii, true},
-    {"isidentifier", isidentifier, true},
-    {"format_map", refused, false},
-    {"encode", refused, false},
-    {"maketrans", refused, false},
-    {"translate", refused, false},
-    {"escape", refused, false},
-    {"unescape", refused, false},
-    {"striptags", refused, false},
+    {"upper", upper, MARKUP_SAME},
+    {"lower", lower, MARKUP_SAME},
+    {"strip", strip, MARKUP_SAME},
+    {"lstrip", lstrip, MARKUP_SAME},
+    {"rstrip", rstrip, MARKUP_SAME},
+    {"split", tmpl_str_split, MARKUP_WRAP},
+    {"replace", tmpl_str_replace, MARKUP_SECOND},
+    {"startswith", tmpl_str_startswith, MARKUP_SAME},
+    {"endswith", tmpl_str_endswith, MARKUP_SAME},
+    {"join", tmpl_str_join, MARKUP_JOIN},
+    {"format", tmpl_str_format, MARKUP_REFUSED},
+    {"title", title, MARKUP_WRAP},
+    {"capitalize", capitalize, MARKUP_WRAP},
+    {"find", tmpl_str_find_method, MARKUP_SAME},
+    {"rfind", tmpl_str_rfind, MARKUP_SAME},
+    {"index", tmpl_str_index, MARKUP_SAME},
+    {"rindex", tmpl_str_rindex, MARKUP_SAME},
+    {"count", tmpl_str_count, MARKUP_SAME},
+    {"rsplit", tmpl_str_rsplit, MARKUP_WRAP},
+    {"splitlines", tmpl_str_splitlines, MARKUP_WRAP},
+    {"partition", tmpl_str_partition, MARKUP_WRAP},
+    {"rpartition", tmpl_str_rpartition, MARKUP_WRAP},
+    {"removeprefix", tmpl_str_removeprefix, MARKUP_WRAP},
+    {"removesuffix", tmpl_str_removesuffix, MARKUP_WRAP},
+    {"swapcase", swapcase, MARKUP_WRAP},
+    {"casefold", casefold, MARKUP_WRAP},
+    {"center", center, MARKUP_SECOND},
+    {"ljust", ljust, MARKUP_SECOND},
+    {"rjust", rjust, MARKUP_SECOND},
+    {"zfill", zfill, MARKUP_WRAP},
+    {"expandtabs", expandtabs, MARKUP_WRAP},
+    {"isalpha", is_alpha, MARKUP_SAME},
+    {"isalnum", is_alnum, MARKUP_SAME},
+    {"isdecimal", is_decimal, MARKUP_SAME},
+    {"isdigit", is_digit, MARKUP_SAME},
+    {"isnumeric", is_numeric, MARKUP_SAME},
+    {"isspace", is_space, MARKUP_SAME},
+    {"isprintable", is_printable, MARKUP_SAME},
+    {"isupper", is_upper_all, MARKUP_SAME},
+    {"islower", is_lower_all, MARKUP_SAME},
+    {"istitle", istitle, MARKUP_SAME},
+    {"isascii", isascii, MARKUP_SAME},
+    {"isidentifier", isidentifier, MARKUP_SAME},
+    {"format_map", refused, MARKUP_REFUSED},
+    {"encode", refused, MARKUP_REFUSED},
+    {"maketrans", refused, MARKUP_REFUSED},
+    {"translate", refused, MARKUP_REFUSED},
+    {"escape", refused, MARKUP_REFUSED},
+    {"unescape", refused, MARKUP_REFUSED},
+    {"striptags", refused, MARKUP_REFUSED},
 };
+
+/* ---- Markup ---- */
+
+static Str *marked(Vm *vm, const Str *s, bool markup)
+{
+    Str *copy = tmpl_str_part(&vm->arena, s, 0, s->n);
+
+    copy->markup = markup;
+    return copy;
+}
+
+static Value escaped(Vm *vm, Value v)
+{
+    if (v.type == V_STR && v.s->markup)
+        return v;
+    return tmpl_string(tmpl_escape(vm, tmpl_to_str(vm, v)));
+}
+
+static Value escaped_items(Vm *vm, Value v)
+{
+    List *list = tmpl_to_list(vm, v);
+
+    for (size_t i = 0; i < list->n; i++)
+        list->items[i] = escaped(vm, list->items[i]);
+    return tmpl_list_value(list);
+}
+
+static Value markup_method(Vm *vm, Str *self, StrMethodFn *fn, MarkupRule rule, const Args *args)
+{
+    Args escaped_args = *args;
+    Value v;
+
+    if (rule == MARKUP_REFUSED)
+        tmpl_unsupported(vm, "this method of escaped text (Markup)");
+    escaped_args.pos = tmpl_new_n(&vm->arena, Value, args->n + 1);
+    for (size_t i = 0; i < args->n; i++)
+        escaped_args.pos[i] = rule == MARKUP_SECOND && i == 1 ? escaped(vm, args->pos[i])
+                              : rule == MARKUP_JOIN           ? escaped_items(vm, args->pos[i])
+                                                              : args->pos[i];
+    v = fn(vm, marked(vm, self, false), &escaped_args);
+    if (v.type == V_STR)
+        return tmpl_string(marked(vm, v.s, true));
+    if (v.type == V_LIST || v.type == V_TUPLE)
+        for (size_t i = 0; i < v.list->n; i++)
+            v.list->items[i] = tmpl_string(marked(vm, v.list->items[i].s, true));
+    return v;
+}
 
 Value tmpl_str_method(Vm *vm, Str *self, const Str *name, const Args *args)
 {
@@ -418,8 +473,8 @@ Value tmpl_str_method(Vm *vm, Str *self, const Str *name, const Args *args)
     for (size_t i = 0; i < G_N_ELEMENTS(methods); i++) {
         if (!tmpl_str_is(name, methods[i].name))
             continue;
-        if (self->markup && !methods[i].markup)
-            tmpl_unsupported(vm, "the method %.*s of escaped text (Markup)", TMPL_SHOW(name));
+        if (self->markup && methods[i].markup != MARKUP_SAME)
+            return markup_method(vm, self, methods[i].fn, methods[i].markup, args);
         return methods[i].fn(vm, self, args);
     }
     return tmpl_missing();

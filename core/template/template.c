@@ -17,7 +17,7 @@
 #define FIRST_NAME_SLOTS 64u /* a power of two; at most half are taken */
 #define DEFAULT_OUTPUT (64ull << 20)
 #define DEFAULT_MEMORY (512ull << 20)
-#define DEFAULT_STEPS  200000000ull
+#define DEFAULT_STEPS  64000000ull
 
 /* ---- errors ---- */
 

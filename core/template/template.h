@@ -51,7 +51,7 @@ typedef struct DavitTemplateArgs {
     int64_t now;           /* seconds since 1970 */
     uint64_t max_output;   /* bytes, 0 = 64 MiB */
     uint64_t max_memory;   /* bytes of values, 0 = 512 MiB */
-    uint64_t max_steps;    /* 0 = 200 million */
+    uint64_t max_steps;    /* 0 = 64 million: a second or two */
 } DavitTemplateArgs;
 
 /* Bytes [start, end) of the output. */

@@ -106,7 +106,7 @@ TYPED = {
     "S": ["{S}|upper", "{S}|title", "{S}|trim", "{S}|replace({S},{S})", "{S}|indent({N})", "{S}|center(12)", "{S}|capitalize",
           "{N}|string", "{L}|join({S})", "({S} ~ {E})", "({S} + {S})", "({S} * 2)", "({S})[{N}:{N}]", "({S})[::-1]", "({S})[{N}]",
           "({S}).strip()", "({S}).lower()", "({S}).replace({S}, {S})", "({S}).join(['a', {S}])", "({S}).center(9, '*')",
-          "{S}|wordwrap(9)", "{S}|urlize", "{S}|escape", "{E}|string", "{E}|tojson", "{S}|truncate(6)", "({S}).zfill(6)",
+          "{S}|wordwrap(9)", "{S}|urlize", "{S}|escape", "({S}|safe)", "({S}|e)", "({S}|safe).replace({S}, {S})", "{E}|string", "{E}|tojson", "{S}|truncate(6)", "({S}).zfill(6)",
           "('%s' % ({E},))", "('{}'.format({E}))", "{E}|pprint", "{S}|striptags", "{S}|urlencode", "{N}|filesizeformat",
           "{L}|first|string", "({S} if {B} else {S})", "{S}|default({S}, true)", "{S}|wordwrap({N}, {B}, {S}, {B})",
           "{S}|urlize(6, {B}, {S}, {S})", "({S}).partition({S})[0]", "({S}).title()", "({S}).expandtabs()", "{S}|reverse",
@@ -120,7 +120,7 @@ TYPED = {
           "({S}).splitlines()", "{S}|list", "d|dictsort", "d.items()|list", "people|map(attribute='k')|list", "({L} * 2)",
           "people|groupby('k')|list", "range({N})|list", "people|selectattr('k', 'gt', {N})|list", "{L}|sort(reverse={B})",
           "people|sort(attribute='w')", "{L}|reject('none')|list", "{L}|map('upper')|list", "({S}).rsplit({S}, 1)",
-          "people|sum(attribute='k')|string|list", "{L}|tojson|list", "({L}) or [{E}]", "{L}|map('int')|list"],
+          "people|sum(attribute='k')|string|list", "({S}|safe).split({S})", "({S}|safe).partition({S})|list", "{L}|tojson|list", "({L}) or [{E}]", "{L}|map('int')|list"],
     "B": ["({N} == {N})", "({N} < {N})", "({S} < {S})", "({S} in {S})", "({E} in {L})", "(not {B})", "({B} and {B})", "({B} or {B})",
           "({E} is defined)", "({S} is string)", "({L} is iterable)", "({N} is odd)", "({E} is mapping)", "({S}).startswith({S})",
           "({N} is divisibleby 3)", "({S}).isdigit()", "({S}).isalpha()", "({E} is sameas none)", "({N} is number)", "({L} == {L})",
@@ -415,7 +415,7 @@ def main():
             shown += 1
             print(f"{word} {number}: {template!r}\n  reference {error if text is None else text[:400]!r}\n  davit     "
                   f"{answer.get('text', answer.get('error'))[:400]!r}", flush=True)
-        if (number - first) % 20000 == 19999:
+        if (number - first) % 5000 == 4999:
             print(number + 1, dict(words), flush=True)
     print(dict(words), unsupported.most_common(40))
     return 1 if any(word.isupper() for word in words) else 0
