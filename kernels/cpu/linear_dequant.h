@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps that the AVX2 decoders share: pieces of blocks, digits of TQ1_0, 32 codes in a vector to 32
+ * Steps that the AVX2 decoders share: pieces of blocks, 32 codes in a vector to 32
  * float32 values. Included by files built with -mavx2 only.
  */
 #ifndef CPU_LINEAR_DEQUANT_H
@@ -69,26 +69,6 @@ TILE_INLINE void put_min_halves(float *out, __m256i q, const float scale[2],
 TILE_INLINE void put_min(float *out, __m256i q, float scale, float min)
 {
     put_min_halves(out, q, (const float[2]){scale, scale}, (const float[2]){min, min});
-}
-
-/* The topmost base-3 digit of each byte, less 1: 3 v / 256 passes 1 at 86 and 2 at 171. */
-TILE_INLINE __m256i top_trits(__m256i v)
-{
-    const __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8(86)), v);
-    const __m256i two = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8((char)171)), v);
-
-    return _mm256_sub_epi8(_mm256_set1_epi8(-1), _mm256_add_epi8(one, two));
-}
-
-/* Bytes times 3, modulo 256: the next digit on top. */
-TILE_INLINE __m256i times3(__m256i v)
-{
-    return _mm256_add_epi8(v, _mm256_add_epi8(v, v));
-}
-
-TILE_INLINE __m128i times3_half(__m128i v)
-{
-    return _mm_add_epi8(v, _mm_add_epi8(v, v));
 }
 
 #endif

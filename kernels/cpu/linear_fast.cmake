@@ -30,7 +30,7 @@ set(linear_avx2
   linear_dequant_avx2.c
   linear_dequant_iq_avx2.c
   linear_dequant_k_avx2.c
-  linear_row_avx2.c
+  linear_iq_avx2.c
   pack_codes_avx2.c
   pack_x8_avx2.c
   quantize_x_avx2.c

@@ -23,7 +23,7 @@
 #define ROWS(id, elems, bytes)                                                            \
     {                                                                                     \
         .stored = #id "/1", .block_elems = elems, .block_bytes = bytes,                   \
-        .dequant = cpu_dequant_##id, .row = cpu_row_##id                                  \
+        .dequant = cpu_dequant_##id, .rows = cpu_rows_##id                                  \
     }
 
 static const cpu_layout layouts[] = {
@@ -207,23 +207,24 @@ static void dot_packed(float *out, const cpu_layout *layout, const davit_weight 
     }
 }
 
-/* Rows one after another. */
 static void dot_rows(float *out, const cpu_layout *layout, const davit_weight *weight,
                      uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
                      size_t x_stride, size_t n_tokens)
 {
     const davit_ref_layout *stored = davit_ref_layout_find(layout->stored);
+    const uint8_t *row[CPU_GROUP];
 
     for (uint64_t r = 0; r < n_rows; r++)
-        layout->row(out + r, davit_ref_weight_row(weight, stored, expert, row0 + r),
-                    (size_t)(weight->n_cols / layout->block_elems), x, x_stride, n_tokens);
+        row[r] = davit_ref_weight_row(weight, stored, expert, row0 + r);
+    layout->rows(out, row, (size_t)n_rows, (size_t)(weight->n_cols / layout->block_elems), x,
+                 x_stride, n_tokens);
 }
 
 void cpu_rows_dot(float *out, const cpu_layout *layout, const davit_weight *weight,
                   uint64_t expert, uint64_t row0, uint64_t n_rows, const cpu_xblock *x,
                   size_t x_stride, size_t n_tokens, int step, uint8_t *scratch)
 {
-    if (layout->row)
+    if (layout->rows)
         dot_rows(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens);
     else if (strncmp(weight->layout, "cpu.", 4) == 0)
         dot_packed(out, layout, weight, expert, row0, n_rows, x, x_stride, n_tokens, step);

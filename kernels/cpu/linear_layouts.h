@@ -38,8 +38,8 @@ cpu_dequant_fn cpu_dequant_iq1_s, cpu_dequant_iq1_m, cpu_dequant_iq2_xxs, cpu_de
 cpu_dequant_fn cpu_dequant_iq2_s, cpu_dequant_iq3_xxs, cpu_dequant_iq3_s, cpu_dequant_iq4_xs;
 cpu_dequant_fn cpu_dequant_tq1_0, cpu_dequant_q1_0;
 
-/* linear_row_avx2.c */
-cpu_row_fn cpu_row_iq1_s, cpu_row_iq1_m, cpu_row_iq2_xxs, cpu_row_iq2_xs, cpu_row_iq2_s;
-cpu_row_fn cpu_row_iq3_xxs, cpu_row_iq3_s, cpu_row_iq4_xs, cpu_row_tq1_0, cpu_row_q1_0;
+/* linear_iq_avx2.c */
+cpu_rows_fn cpu_rows_iq1_s, cpu_rows_iq1_m, cpu_rows_iq2_xxs, cpu_rows_iq2_xs, cpu_rows_iq2_s;
+cpu_rows_fn cpu_rows_iq3_xxs, cpu_rows_iq3_s, cpu_rows_iq4_xs, cpu_rows_tq1_0, cpu_rows_q1_0;
 
 #endif

@@ -10,7 +10,7 @@
  *
  * Sums: per row and token, blocks of 32 inputs in ascending order, each an exact integer
  * sum that is scaled and added in float32; rows of the layouts without an interleaved form in eight
- * such sums (linear_row_avx2.c). Nothing depends on how many tokens share a call.
+ * such sums (linear_iq_avx2.c). Nothing depends on how many tokens share a call.
  */
 #ifndef CPU_LINEAR_ROWS_H
 #define CPU_LINEAR_ROWS_H
@@ -42,9 +42,9 @@ typedef void cpu_group_fn(float *out, const uint8_t *group, size_t n_blocks,
                           const cpu_xblock *x, size_t x_stride, size_t n_tokens,
                           int resume);
 
-/* One stored row times @n_tokens tokens: out[t * 8]. */
-typedef void cpu_row_fn(float *out, const uint8_t *row, size_t n_blocks, const cpu_xblock *x,
-                        size_t x_stride, size_t n_tokens);
+/* Up to eight stored rows times @n_tokens tokens: out[t * 8 + r]. */
+typedef void cpu_rows_fn(float *out, const uint8_t *const row[], size_t n_rows, size_t n_blocks,
+                         const cpu_xblock *x, size_t x_stride, size_t n_tokens);
 
 /* Canonical float32 values of @n_blocks stored blocks of one row (quant contract). */
 typedef void cpu_dequant_fn(float *out, const uint8_t *row, size_t n_blocks);
@@ -54,13 +54,13 @@ enum { CPU_STEP_AVX2, CPU_STEP_AVX_VNNI, CPU_STEP_AVX512_VNNI, CPU_STEPS };
 
 typedef struct cpu_layout {
     const char *stored; /* "q4_k/1" */
-    const char *packed; /* "cpu.q4_k_x8/1"; NULL = rows are multiplied one by one, by @row */
+    const char *packed; /* "cpu.q4_k_x8/1"; NULL = multiplied as they lie, by @rows */
     uint32_t block_elems;
     uint32_t block_bytes; /* of one stored block of one row */
     cpu_interleave_fn *interleave;
     cpu_group_fn *dot[CPU_STEPS];
     cpu_dequant_fn *dequant;
-    cpu_row_fn *row; /* instead of interleave and dot */
+    cpu_rows_fn *rows; /* instead of interleave and dot */
 } cpu_layout;
 
 /* By stored or packed name; NULL = not ours. The functions of the table, cpu_quantize_x

@@ -45,7 +45,7 @@ static uint64_t random_cols(const davit_ref_layout *layout)
 {
     return layout->block_elems == 1    ? rand_in(1, 300)
            : layout->block_elems == 32 ? 32 * rand_in(1, 40)
-                                       : layout->block_elems * rand_in(1, rand_in(0, 5) ? 6 : 40);
+                                       : layout->block_elems * rand_in(1, rand_in(0, 9) ? 6 : 20);
 }
 
 /* Wide enough for one plane of activations now and then. */

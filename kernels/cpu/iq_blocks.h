@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored rows of IQ1, IQ2, IQ3, IQ4_XS, TQ1_0 and Q1_0 times 8-bit tokens, AVX2. Their codes are
- * looked up, which takes as long as the product, so a row is not interleaved with seven others. One
- * or two tokens (planes) are multiplied as the codes come; for more, some blocks become signed
- * 8-bit codes in the first-level cache, then all tokens pass. Both ways add the same terms in the
- * same order.
- *
- * value = d * scale * code: |code| <= 127 and, in pairs against |q| <= 127 (maddubs),
- * 2 * 127 * 127 = 32258 fits int16; |scale| <= 32 with two of those fits int32. */
+ * Reads the stored blocks of IQ1, IQ2, IQ3, IQ4_XS, TQ1_0 and Q1_0 32 codes at a time: what the
+ * scalar definition (sdk/src/ref/dequant_iq.c) says, value = d * scale * code, |code| <= 127,
+ * |scale| <= 32. Both products are exact in float32: d has 11 bits, scale 6, code 7. Included by
+ * files built with -mavx2 only.
+ */
+#ifndef CPU_IQ_BLOCKS_H
+#define CPU_IQ_BLOCKS_H
+
 #include "iq_tables.h"
 #include "linear_dequant.h"
-
-#define SOME   16 /* blocks whose products are summed before the eight lanes are */
-#define FEW    2  /* tokens that are multiplied as the codes come */
 
 /* What a block has once. */
 typedef struct head {
@@ -19,12 +16,6 @@ typedef struct head {
     _Alignas(32) uint8_t signs[32]; /* a bit for a code, set = minus; where points have no signs */
     float d;
 } head;
-
-/* A block, expanded. */
-typedef struct codes {
-    _Alignas(32) int8_t q[256];
-    head head;
-} codes;
 
 /* 32 codes: size * sign(sign), sign not 0 where size is not. */
 typedef struct group {
@@ -39,120 +30,6 @@ typedef struct reader {
     void (*head)(head *out, const uint8_t *block);
     group (*codes)(const head *h, const uint8_t *block, int g);
 } reader;
-
-/* ---- products ---- */
-
-/* sum[c] += scale * code * q * d_x over 32 codes, in eight lanes of four codes. */
-TILE_INLINE void dot_group(const reader *r, int n, group v, const head *h, int g,
-                           const cpu_xblock *x, size_t x_stride, __m256 sum[TILE_MAX])
-{
-    /* a pair of scales: the first in the lower half, the second in the upper */
-    const __m256i spread = _mm256_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2,
-                                            3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3);
-    const __m256i scale = r->is_scaled
-                              ? _mm256_shuffle_epi8(bcast_word(h->scale + 2 * g), spread)
-                              : _mm256_set1_epi16(1);
-
-    for (int c = 0; c < n; c++) {
-        const cpu_xblock *xb = x + c * x_stride + g;
-        const __m256i q = _mm256_sign_epi8(load_words((const uint8_t *)xb->q), v.sign);
-        const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(v.size, q), scale);
-
-        sum[c] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(p), _mm256_broadcast_ss(&xb->d), sum[c]);
-    }
-}
-
-/* acc[c] += d * the sums of a block. @some: expanded, or NULL. */
-TILE_INLINE void dot_one(const reader *r, int n, const codes *some, const uint8_t *block,
-                           const cpu_xblock *x, size_t x_stride, __m256 acc[TILE_MAX])
-{
-    __m256 sum[TILE_MAX];
-    head own;
-    const head *h = some ? &some->head : &own;
-
-    if (!some)
-        r->head(&own, block);
-    for (int c = 0; c < n; c++)
-        sum[c] = _mm256_setzero_ps();
-    TILE_UNROLL
-    for (int g = 0; g < r->elems / 32; g++) {
-        group v;
-
-        if (some) {
-            v.sign = load_words((const uint8_t *)some->q + 32 * g);
-            v.size = _mm256_abs_epi8(v.sign);
-        } else {
-            v = r->codes(h, block, g);
-        }
-        dot_group(r, n, v, h, g, x, x_stride, sum);
-    }
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_fmadd_ps(_mm256_set1_ps(h->d), sum[c], acc[c]);
-}
-
-TILE_INLINE float sum_lanes(__m256 v)
-{
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-/* out[c * 8] (+)= @n_blocks of a row times @n tokens. */
-TILE_INLINE void dot_some(const reader *r, int n, float *out, const codes *some, const uint8_t *row,
-                          size_t n_blocks, const cpu_xblock *x, size_t x_stride, int resume)
-{
-    __m256 acc[TILE_MAX];
-
-    for (int c = 0; c < n; c++)
-        acc[c] = _mm256_setzero_ps();
-    for (size_t b = 0; b < n_blocks; b++, row += r->block_bytes, x += r->elems / 32) {
-        if (!some)
-            for (size_t i = 0; i < r->block_bytes; i += 64)
-                _mm_prefetch((const char *)row + PREFETCH_BYTES + i, _MM_HINT_T0);
-        dot_one(r, n, some ? some + b : NULL, row, x, x_stride, acc);
-    }
-    for (int c = 0; c < n; c++)
-        out[c * CPU_GROUP] = sum_lanes(acc[c]) + (resume ? out[c * CPU_GROUP] : 0.0f);
-}
-
-TILE_INLINE void expand(const reader *r, codes *out, const uint8_t *row, size_t n_blocks)
-{
-    for (size_t b = 0; b < n_blocks; b++, row += r->block_bytes) {
-        r->head(&out[b].head, row);
-        for (int g = 0; g < r->elems / 32; g++) {
-            const group v = r->codes(&out[b].head, row, g);
-
-            _mm256_store_si256((void *)(out[b].q + 32 * g), _mm256_sign_epi8(v.size, v.sign));
-        }
-    }
-}
-
-TILE_INLINE void dot_row(const reader *r, float *out, const uint8_t *row, size_t n_blocks,
-                         const cpu_xblock *x, size_t x_stride, size_t n_tokens)
-{
-    codes some[SOME];
-
-    for (size_t b = 0, n; b < n_blocks; b += n, row += n * r->block_bytes) {
-        const cpu_xblock *xb = x + b * (size_t)(r->elems / 32);
-        size_t t = 0;
-
-        n = n_blocks - b < SOME ? n_blocks - b : SOME;
-        if (n_tokens == 1) {
-            dot_some(r, 1, out, NULL, row, n, xb, x_stride, b > 0);
-            continue;
-        }
-        if (n_tokens == FEW) {
-            dot_some(r, FEW, out, NULL, row, n, xb, x_stride, b > 0);
-            continue;
-        }
-        expand(r, some, row, n);
-        for (; t + 4 <= n_tokens; t += 4)
-            dot_some(r, 4, out + t * CPU_GROUP, some, row, n, xb + t * x_stride, x_stride, b > 0);
-        for (; t < n_tokens; t++)
-            dot_some(r, 1, out + t * CPU_GROUP, some, row, n, xb + t * x_stride, x_stride, b > 0);
-    }
-}
 
 /* ---- pieces of a block ---- */
 
@@ -437,28 +314,48 @@ TILE_INLINE void head_tq1_0(head *out, const uint8_t *block)
     out->d = half_at(block + 52);
 }
 
+/* Bytes v + 128 hold base-3 digits; the topmost one of v less 1: 3 v / 256 passes 1 at 86, 2 at 171. */
+TILE_INLINE __m256i top_trits(__m256i v)
+{
+    const __m256i none = _mm256_cmpgt_epi8(_mm256_set1_epi8(86 - 128), v);
+    const __m256i two = _mm256_cmpgt_epi8(v, _mm256_set1_epi8(170 - 128));
+
+    return _mm256_sub_epi8(none, two);
+}
+
+/* The next digit on top: 3 (v + 128) = 3 v + 128 modulo 256. */
+TILE_INLINE __m256i times3(__m256i v)
+{
+    return _mm256_add_epi8(v, _mm256_add_epi8(v, v));
+}
+
+TILE_INLINE __m128i times3_half(__m128i v)
+{
+    return _mm_add_epi8(v, _mm_add_epi8(v, v));
+}
+
 /* Five digits of 32 bytes, five of 16, four of 4. */
 TILE_INLINE group codes_tq1_0(const head *h, const uint8_t *block, int g)
 {
-    __m256i v;
+    const __m128i flip = _mm_set1_epi8(-128);
     (void)h;
 
     if (g < 5) {
-        v = load_words(block);
+        __m256i v = _mm256_xor_si256(load_words(block), _mm256_broadcastsi128_si256(flip));
+
         for (int i = 0; i < g; i++)
             v = times3(v);
         return signed_codes(top_trits(v));
     }
-    __m128i x = _mm_loadu_si128((const void *)(block + 32));
+    __m128i x = _mm_xor_si128(_mm_loadu_si128((const void *)(block + 32)), flip);
     for (int i = 0; i < 2 * (g - 5); i++)
         x = times3_half(x);
     if (g < 7)
         return signed_codes(top_trits(_mm256_set_m128i(times3_half(x), x)));
-    const __m128i h0 = _mm_cvtsi32_si128((int)u32_at(block + 48)), h1 = times3_half(h0);
-    const __m128i h2 = times3_half(h1), h3 = times3_half(h2);
-    v = _mm256_set_m128i(
-        _mm_unpacklo_epi64(_mm_unpacklo_epi32(h0, h1), _mm_unpacklo_epi32(h2, h3)), x);
-    return signed_codes(top_trits(v));
+    const __m128i h0 = _mm_xor_si128(_mm_cvtsi32_si128((int)u32_at(block + 48)), flip);
+    const __m128i h1 = times3_half(h0), h2 = times3_half(h1), h3 = times3_half(h2);
+    const __m128i four = _mm_unpacklo_epi64(_mm_unpacklo_epi32(h0, h1), _mm_unpacklo_epi32(h2, h3));
+    return signed_codes(top_trits(_mm256_set_m128i(four, x)));
 }
 
 TILE_INLINE void head_q1_0(head *out, const uint8_t *block)
@@ -476,22 +373,17 @@ TILE_INLINE group codes_q1_0(const head *h, const uint8_t *block, int g)
     return with_signs(h, g, _mm256_set1_epi8(1));
 }
 
-#define ROW(id, elems_, bytes, scaled)                                                          \
-    void cpu_row_##id(float *out, const uint8_t *row, size_t n_blocks, const cpu_xblock *x, \
-                      size_t x_stride, size_t n_tokens)                                   \
-    {                                                                                     \
-        const reader r = {elems_, bytes, scaled, head_##id, codes_##id};                  \
-                                                                                          \
-        dot_row(&r, out, row, n_blocks, x, x_stride, n_tokens);                           \
-    }
+/* F(name, elements, bytes, is_scaled) for every layout. */
+#define IQ_BLOCKS(F)                                                                      \
+    F(iq1_s, 256, 50, 1)                                                                  \
+    F(iq1_m, 256, 56, 1)                                                                  \
+    F(iq2_xxs, 256, 66, 1)                                                                \
+    F(iq2_xs, 256, 74, 1)                                                                 \
+    F(iq2_s, 256, 82, 1)                                                                  \
+    F(iq3_xxs, 256, 98, 1)                                                                \
+    F(iq3_s, 256, 110, 1)                                                                 \
+    F(iq4_xs, 256, 136, 1)                                                                \
+    F(tq1_0, 256, 54, 0)                                                                  \
+    F(q1_0, 128, 18, 0)
 
-ROW(iq1_s, 256, 50, 1)
-ROW(iq1_m, 256, 56, 1)
-ROW(iq2_xxs, 256, 66, 1)
-ROW(iq2_xs, 256, 74, 1)
-ROW(iq2_s, 256, 82, 1)
-ROW(iq3_xxs, 256, 98, 1)
-ROW(iq3_s, 256, 110, 1)
-ROW(iq4_xs, 256, 136, 1)
-ROW(tq1_0, 256, 54, 0)
-ROW(q1_0, 128, 18, 0)
+#endif
