@@ -394,6 +394,8 @@ int main(int argc, char **argv)
         if (layout->block_elems == 1)
             continue;
         add("decoder_differs_in_a_bit", layout->name, decoder_differs_in_a_bit);
+        if (layer && strstr(DAVIT_REF_IQ, layout->name)) /* the same code in every layer */
+            continue;
         add("int8_differs_from_definition", layout->name, int8_differs_from_definition);
         add("int8_bits_depend_on_split_or_packing", layout->name,
             int8_bits_depend_on_split_or_packing);
