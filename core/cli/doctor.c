@@ -20,6 +20,9 @@ static const DavitFlag flags[] = {
     {"tp", 0, DAVIT_FLAG_COUNT, "N", "judge a split among N tensor-parallel ranks", NULL, "0",
      false},
     DAVIT_REPAIR_FLAGS,
+    DAVIT_QUANT_FLAGS,
+    {"kv-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE",
+     "judge keys and values stored so: the scales of fp8 are then read", "f32|f16|fp8", NULL, false},
     {0},
 };
 static const char *const examples[] = {
@@ -27,6 +30,7 @@ static const char *const examples[] = {
     "davit doctor model/ --deep", "the same, and every weight is looked at",
     "davit doctor tuned/ --base org/base", "what was lost or changed since the base model",
     "davit doctor model/ --strip-prefix _orig_mod.", "would this repair help?",
+    "davit doctor model/ --deep --gptq-zeros v2", "would this decision help?",
     "davit doctor model/ --json", "every check with its state as one JSON document", NULL};
 
 /* ---- JSON ---- */
@@ -249,6 +253,8 @@ static int run(DavitCall *call)
                                         .n_ranks = davit_call_count(call, "tp"),
                                         .dtype = dtype_name(davit_call_text(call, "dtype")),
                                         .deep = davit_call_has(call, "deep"),
+                                        .quant_allow = davit_call_quant_allow(call),
+                                        .kv_dtype = davit_call_kv_dtype(call),
                                         .tie = davit_call_has(call, "tie"),
                                         .no_tie = davit_call_has(call, "no-tie"),
                                         .strip_prefix = prefix,

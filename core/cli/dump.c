@@ -8,11 +8,13 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/npy.h"
+#include "cli/repair.h"
 #include "plan/plan.h"
 
 static const DavitFlag flags[] = {
     {"out", 'o', DAVIT_FLAG_TEXT, "FILE", "write here instead of stdout", NULL, NULL, false},
     {"raw", 0, DAVIT_FLAG_SWITCH, NULL, "the stored bytes as they lie", NULL, NULL, false},
+    DAVIT_QUANT_FLAGS,
     {0},
 };
 static const char *const examples[] = {
@@ -115,7 +117,8 @@ static int32_t dump(DavitCall *call, DavitRegistry *registry, const DavitCheckpo
     /* a quantised module may need the configuration; without one it says so itself */
     g_autoptr(DavitReport) unread = davit_report_new();
     g_autoptr(DavitSettings) settings = davit_settings_open(c, unread);
-    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, aside);
+    g_autoptr(DavitModules) modules =
+        davit_modules_find(registry, c, settings, davit_call_quant_allow(call), aside);
     const DavitModule *m = find_module(modules, c, name);
     if (!m)
         return not_found(name, call->report);

@@ -97,7 +97,7 @@ json_t *davit_inspect_quant(DavitRegistry *registry, const DavitCheckpoint *c)
 {
     g_autoptr(DavitReport) said = davit_report_new(); /* findings are doctor's and plan's matter */
     g_autoptr(DavitSettings) settings = davit_settings_open(c, said);
-    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, said);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, 0, said);
     g_autoptr(GPtrArray) groups = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     json_t *list = json_array(), *unread = json_null();

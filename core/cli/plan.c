@@ -14,7 +14,6 @@
 #include "engine/private.h"
 #include "exec/budget.h"
 #include "plan/document.h"
-#include "plan/kv_scale.h"
 #include "plan/place.h"
 #include "plan/slot_document.h"
 #include "tokenizer/beyond.h"
@@ -76,7 +75,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Planned, planned_clear)
 static void fill_options(const DavitCall *call, const char **ignore, const GArray *budgets,
                          DavitPlanOptions *out)
 {
-    const char *kv = davit_call_text(call, "kv-dtype");
     uint64_t window = 0;
     davit_parse_bytes(davit_call_text(call, "window"), &window);
     *out = (DavitPlanOptions){
@@ -87,10 +85,7 @@ static void fill_options(const DavitCall *call, const char **ignore, const GArra
             (DavitActivations)davit_call_choice(call, "activations", davit_activation_names),
         .layout = (DavitLayoutChoice)davit_call_choice(call, "layout", davit_layout_names),
         .device = davit_call_device(call),
-        .kv_dtype = !kv                      ? NULL
-                    : strcmp(kv, "f32") == 0 ? "f32/1"
-                    : strcmp(kv, "fp8") == 0 ? DAVIT_KV_FP8
-                                             : "f16/1",
+        .kv_dtype = davit_call_kv_dtype(call),
         .force_tie = davit_call_has(call, "tie"),
         .force_untie = davit_call_has(call, "no-tie"),
         .ignore = ignore,

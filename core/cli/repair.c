@@ -6,6 +6,8 @@
 
 #include <davit/quant.h>
 
+#include "plan/kv_scale.h"
+
 const char *const davit_dtype_names[] = {"stored", "f32", "f16", "bf16", NULL};
 const char *const davit_cache_names[] = {"auto", "use", "skip", NULL};
 const char *const davit_access_names[] = {"auto", "borrow", "direct", "stream", NULL};
@@ -155,6 +157,15 @@ uint32_t davit_call_quant_allow(const DavitCall *call)
             allow |= bits[i].bit;
     }
     return allow;
+}
+
+const char *davit_call_kv_dtype(const DavitCall *call)
+{
+    const char *name = davit_call_text(call, "kv-dtype");
+    return !name                      ? NULL
+           : strcmp(name, "f32") == 0 ? "f32/1"
+           : strcmp(name, "fp8") == 0 ? DAVIT_KV_FP8
+                                      : "f16/1";
 }
 
 int davit_call_check_loading(DavitCall *call)

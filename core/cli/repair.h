@@ -39,6 +39,9 @@
      "where modules go: a JSON object of names and devices, cpu or disk; auto fills "    \
      "devices in order, keys and values reckoned in",                                    \
      NULL, NULL, false},                                                                 \
+    DAVIT_QUANT_FLAGS
+/* What the user decides about quantised weights; of davit_call_quant_allow. */
+#define DAVIT_QUANT_FLAGS                                                                \
     {"scale-dtype", 0, DAVIT_FLAG_CHOICE, "TYPE",                                        \
      "dtype of one-number scales: as the layouts demand, or BF16 and F16 too", "f32|any", \
      "f32", false},                                                                      \
@@ -72,6 +75,8 @@ const char *davit_call_device(const DavitCall *call);
 int davit_call_check_loading(DavitCall *call);
 /* DAVIT_QUANT_ALLOW_ bits of --scale-dtype, --gptq-zeros and --scale-grid. */
 uint32_t davit_call_quant_allow(const DavitCall *call);
+/* Storage type of --kv-dtype ("f8_e4m3/1"), NULL where it is not given. (static) */
+const char *davit_call_kv_dtype(const DavitCall *call);
 /* Index of a CHOICE flag's value in @names (NULL-terminated), 0 if it is none of them. */
 uint32_t davit_call_choice(const DavitCall *call, const char *flag,
                            const char *const *names);

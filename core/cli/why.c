@@ -236,7 +236,7 @@ static bool say_quants(Why *why, const DavitModules *modules)
 static void why_quant(Why *why, const DavitCheckpoint *c, const DavitSettings *settings)
 {
     g_autoptr(DavitReport) said = davit_report_new();
-    g_autoptr(DavitModules) modules = davit_modules_find(why->registry, c, settings, said);
+    g_autoptr(DavitModules) modules = davit_modules_find(why->registry, c, settings, 0, said);
     const json_t *block = davit_settings_quantization(settings);
     const char *method = json_string_value(json_object_get(block, "quant_method"));
     begin(why, "quant");

@@ -195,8 +195,8 @@ static void scan_modules(Pass *p)
 
     if (!patient->settings)
         return;
-    modules = davit_modules_find(patient->registry, patient->checkpoint,
-                                 patient->settings, aside);
+    modules = davit_modules_find(patient->registry, patient->checkpoint, patient->settings,
+                                 p->doctor->options->quant_allow, aside);
     for (size_t i = 0; modules && i < modules->len; i++) {
         const DavitModule *m = &modules->at[i];
 

@@ -25,6 +25,8 @@ typedef struct DavitDoctorOptions {
     const char *dtype;  /* dtype the weights are wanted in ("f16/1"); NULL = as stored */
     bool deep;          /* read payloads: values, hashes, device rate */
     bool tie, no_tie;   /* the user's decision about the head, as plan and run take it */
+    uint32_t quant_allow; /* DAVIT_QUANT_ALLOW_ bits, as plan and run take them */
+    const char *kv_dtype; /* how keys and values would be stored ("f8_e4m3/1"); NULL = not asked */
     const char *strip_prefix; /* taken away from tensor names; NULL = none */
     const char *rename;       /* file of renaming rules; NULL = none */
     const char *const *ignore; /* globs left out, NULL-terminated; may be NULL */

@@ -2,7 +2,7 @@
  * What the checks share. Reading order: table.c (all checks), examine.c (opening what can
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
  * what they look at: files.c links.c cache.c copies.c absent_shards.c revisions.c names.c wrappers.c
- * experts.c shapes.c head.c quant.c settings.c rotary.c strict.c gguf_heads.c gguf_types.c vocabulary.c
+ * experts.c shapes.c head.c quant.c quant_claims.c settings.c rotary.c strict.c gguf_heads.c gguf_types.c vocabulary.c
  * words.c adapter.c no_model.c conflict_marks.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
@@ -123,6 +123,7 @@ void davit_check_wrappers(DavitDoctor *doctor); /* D08 */
 void davit_check_shapes(DavitDoctor *doctor);   /* D10 D14 D15 D23, and the head */
 void davit_check_head(DavitDoctor *doctor);     /* D12 */
 void davit_check_quant(DavitDoctor *doctor);    /* D17 D18 D19 */
+void davit_check_quant_claims(DavitDoctor *doctor); /* D17 D19: at its end */
 void davit_check_settings(DavitDoctor *doctor); /* D20 */
 void davit_check_rotary(DavitDoctor *doctor);   /* D20: frequencies that the weights hold */
 void davit_check_strict(DavitDoctor *doctor);   /* D10: what is no JSON in config.json */

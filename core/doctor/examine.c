@@ -134,9 +134,12 @@ static bool is_part(const DavitPatient *p)
 static void make_plan(DavitPatient *patient, const DavitDoctorOptions *options,
                       DavitReport *report)
 {
-    const DavitPlanOptions how = {.purposes = DAVIT_MAP,
+    /* keys and values are a program's: without a wish for them the map is enough */
+    const DavitPlanOptions how = {.purposes = DAVIT_MAP | (options->kv_dtype ? DAVIT_RUN : 0),
                                   .force_tie = options->tie,
                                   .force_untie = options->no_tie,
+                                  .quant_allow = options->quant_allow,
+                                  .kv_dtype = options->kv_dtype,
                                   .ignore = options->ignore,
                                   .keep_refused = true};
     DavitPlan *plan = davit_plan_make(patient->registry, patient->checkpoint,

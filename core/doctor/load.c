@@ -107,6 +107,8 @@ void davit_check_load(DavitDoctor *doctor)
     const DavitPlanOptions options = {.purposes = DAVIT_MAP | DAVIT_RUN,
                                       .force_tie = doctor->options->tie,
                                       .force_untie = doctor->options->no_tie,
+                                      .quant_allow = doctor->options->quant_allow,
+                                      .kv_dtype = doctor->options->kv_dtype,
                                       .ignore = doctor->options->ignore};
     g_autoptr(DavitReport) aside = davit_report_new(); /* other checks tell what is wrong */
     g_autoptr(DavitPlan) plan = NULL;

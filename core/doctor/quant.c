@@ -346,38 +346,6 @@ static void check_matches(DavitDoctor *d, const json_t *list)
                                    "are not in the checkpoint under these names"});
 }
 
-static void check_left_out(DavitDoctor *d, const json_t *list)
-{
-    const DavitCheckpoint *c = d->patient.checkpoint;
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach(list, i, item)
-    {
-        const char *module = json_string_value(item);
-
-        for (size_t t = 0; module && !g_str_has_prefix(module, "re:") &&
-                           t < davit_checkpoint_n_tensors(c);
-             t++) {
-            const char *name = davit_checkpoint_tensor(c, t)->name;
-            const size_t n = strlen(module);
-
-            if (strncmp(name, module, n) != 0 || name[n] != '.' || !companion_of(name))
-                continue;
-            davit_doctor_say(d, "D19",
-                             &(DavitFinding){.severity = DAVIT_WARNING,
-                                             .subject = name,
-                                             .expected = "a plain module, as config.json "
-                                                         "lists it",
-                                             .found = "a quantised one",
-                                             .message = "a module is listed as left out "
-                                                        "of quantisation and is "
-                                                        "quantised all the same"});
-            break;
-        }
-    }
-}
-
 void davit_check_quant(DavitDoctor *doctor)
 {
     const json_t *list;
@@ -395,10 +363,9 @@ void davit_check_quant(DavitDoctor *doctor)
     check_scale_names(doctor);
     check_act_order(doctor);
     list = left_out(davit_settings_quantization(doctor->patient.settings));
-    if (list) {
-        check_left_out(doctor, list);
+    if (list)
         check_matches(doctor, list);
-    }
     davit_doctor_fact(doctor, "D19", "%zu modules left out by name",
                       list ? json_array_size(list) : 0);
+    davit_check_quant_claims(doctor);
 }

@@ -93,8 +93,18 @@ static const char *check_of_plan(const DavitRecord *r)
         return speaks_of(r, "embed") || speaks_of(r, "lm_head") ? "D14" : "D10";
     case DAVIT_R_QUANT_UNKNOWN:
     case DAVIT_R_QUANT_CONFIG_CONFLICT:
+    case DAVIT_R_QUANT_CONFIG_MISSING:
+    case DAVIT_R_QUANT_CONFIG_VALUE:
+    case DAVIT_R_QUANT_TARGET_AMBIGUOUS:
+    case DAVIT_R_QUANT_LAYOUT:
+    case DAVIT_R_QUANT_ZERO_CONVENTION:
         return "D17";
     case DAVIT_R_QUANT_PARAMS:
+    case DAVIT_R_QUANT_ORPHAN:
+    case DAVIT_R_QUANT_DTYPE:
+    case DAVIT_R_QUANT_SCALE_ARITY:
+    case DAVIT_R_QUANT_SCALE_VALUE:
+    case DAVIT_R_QUANT_INDEX_RANGE:
         return "D18";
     case DAVIT_R_AMBIGUOUS:
         return "D08";

@@ -9,7 +9,7 @@
  * shape, {"fill","hex"} bytes over and over; "blob": file that moves into the hub cache's blobs under its own
  * hash, or under "blob_name". Then the recipe (tests/faults/recipe.h), if there is one.
  * "model" is what is examined ("into", else the work folder); "base" a golden model;
- * "options": deep, tp, dtype, strip_prefix. "findings": every error and warning of the model must be
+ * "options": deep, tp, dtype, strip_prefix, gptq_zeros, kv_dtype. "findings": every error and warning of the model must be
  * listed, notes may be; a field that is not given is not compared. "states": {id: state}.
  * The machine's own checks (D23 to D34) count only where they are listed. */
 #include <ftw.h>
@@ -20,6 +20,8 @@
 
 #include <glib.h>
 #include <glib/gstdio.h>
+
+#include <davit/quant.h>
 
 #include "doctor/doctor.h"
 #include "doctor/shard_edit.h"
@@ -155,8 +157,13 @@ static void case_close(Case *c)
 static DavitDoctor *examine(const Case *c, DavitReport *report)
 {
     const json_t *o = json_object_get(c->doc, "options");
+    const char *zeros = json_string_value(json_object_get(o, "gptq_zeros"));
     const DavitDoctorOptions options = {
         .base = c->base,
+        .quant_allow = g_strcmp0(zeros, "v1") == 0   ? DAVIT_QUANT_ALLOW_ZEROS_V1
+                       : g_strcmp0(zeros, "v2") == 0 ? DAVIT_QUANT_ALLOW_ZEROS_V2
+                                                     : 0,
+        .kv_dtype = json_string_value(json_object_get(o, "kv_dtype")),
         .deep = json_is_true(json_object_get(o, "deep")),
         .n_ranks = (uint64_t)json_integer_value(json_object_get(o, "tp")),
         .strip_prefix = json_string_value(json_object_get(o, "strip_prefix")),

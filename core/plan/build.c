@@ -223,9 +223,10 @@ static int32_t build_state(davit_builder *b, const davit_state_spec *spec)
         return -1;
     }
     memcpy(&own, spec, MIN((size_t)spec->struct_size, sizeof own));
-    own.struct_size = DAVIT_END(davit_state_spec, v_scale);
+    own.struct_size = DAVIT_END(davit_state_spec, v_scales);
     own.dtype = NULL; /* the plan's to choose, as the scales are */
     own.k_scale = own.v_scale = 0;
+    own.k_scales = own.v_scales = NULL;
     g_array_append_val(b->states, own);
     return (int32_t)b->states->len - 1;
 }
@@ -389,6 +390,7 @@ static DavitProgram *take_program(davit_builder *b)
     p->states = g_array_steal(b->states, &p->n_states);
     p->state_block_bytes = g_new0(uint64_t, MAX(p->n_states, 1));
     p->state_device = g_new0(uint32_t, MAX(p->n_states, 1));
+    p->state_part = g_new0(DavitStatePart, MAX(p->n_states, 1));
     p->output = b->output;
     g_array_unref(b->values);
     g_array_unref(b->instrs);

@@ -213,7 +213,9 @@ static int32_t repeat_refusal(const DavitModule *module, const DavitRecord *r,
 {
     return davit_report_add(report,
                             &(DavitFinding){.code = r->code,
-                                            .status = r->status,
+                                            .status = r->code == DAVIT_R_TENSOR_MISSING
+                                                          ? DAVIT_E_CORRUPT /* no other layout */
+                                                          : r->status,
                                             .final = r->final,
                                             .stage = "plan",
                                             .who = r->who,

@@ -29,13 +29,14 @@ static void add_as_warnings(DavitReport *report, const DavitReport *from)
 }
 
 DavitModules *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
-                                 const DavitSettings *settings, DavitReport *report)
+                                 const DavitSettings *settings, uint32_t allow,
+                                 DavitReport *report)
 {
     g_autoptr(GArray) quants = davit_tools_quants(registry);
     g_autoptr(davit_config) config = settings ? davit_config_bare(settings) : NULL;
     g_autoptr(DavitReport) said = davit_report_new();
     g_autoptr(DavitQuantConfig) quant_config =
-        davit_quant_config_new(settings, checkpoint, 0, said);
+        davit_quant_config_new(settings, checkpoint, allow, said);
     g_autoptr(DavitModuleTable) table =
         davit_module_table_new(checkpoint, quants, config, quant_config);
 

@@ -42,6 +42,7 @@ typedef struct DavitDraft {
     const DavitToolbox *tools;       /* (borrowed) */
     DavitReport *report;             /* (borrowed) */
     DavitModuleTable *modules;       /* (borrowed) */
+    const struct DavitQuantConfig *quant; /* (borrowed) NULL = nothing is stated */
     const char *f32;                 /* interned "f32/1" */
     const char
         *prefix; /* (static) before "layers.{i}." in Hugging Face names; "" = none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, and rules of one number: writers spell one scale in a dozen ways (ModelOpt, vLLM,
- * compressed-tensors old and new), and one file may hold several spellings. */
+ * Names, and rules of scales: writers spell one in a dozen ways (ModelOpt, vLLM,
+ * compressed-tensors old and new), and one file may hold several spellings. One number is the
+ * layer's, several are the heads' (strategy attn_head of compressed-tensors). */
 #include "plan/kv_scale.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <davit/help/quant.h>
 
 #include "plan/module.h"
+#include "plan/quant_config.h"
 
 #define KEYS   1u
 #define VALUES 2u
@@ -31,11 +33,21 @@ static const struct {
     {"kv_scale", KEYS | VALUES}, /* before vLLM told them apart */
 };
 
-/* Scales of one layer; tensor NULL = none. */
-typedef struct Found {
-    const davit_tensor_info *tensor[2]; /* of keys, of values */
-    float scale[2];
-} Found;
+/* Of keys or of values; tensor NULL = none. */
+typedef struct Scales {
+    const davit_tensor_info *tensor;
+    float *value; /* (owned) [n] */
+    uint64_t n;   /* 1, or all heads of the model */
+} Scales;
+
+/* One layer's. */
+typedef struct Layer {
+    Scales of[2];     /* keys, values */
+    uint64_t n_heads; /* of the whole model; 0 = it keeps no keys */
+} Layer;
+
+/* More than any model has, so that what a file says is not reserved unread. */
+#define MOST_HEADS (1u << 20)
 
 static int32_t fail(DavitDraft *draft, uint32_t code, const davit_tensor_info *t,
                     const char *expected, const char *found, const char *message)
@@ -68,89 +80,143 @@ static unsigned parse(const char *name, uint64_t *out_layer)
     return 0;
 }
 
-/* The one number of @t. */
-static int32_t read_scale(DavitDraft *draft, const davit_tensor_info *t, float *out)
+/* Scales are in a row; axes of one element beside it are how compressed-tensors writes them, [heads,
+ * 1, 1]. Returns: how many, 0 = they are in no row. */
+static uint64_t count_of(const davit_tensor_info *t)
 {
-    const bool any = draft->options->quant_allow & DAVIT_QUANT_ALLOW_SCALE_DTYPE;
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (n != 1 && t->shape[i] != 1)
+            return 0;
+        n = t->shape[i] == 1 ? n : t->shape[i];
+    }
+    return n;
+}
+
+/* How many scales @t has, as that many may be; 0 and a record. */
+static uint64_t check_count(DavitDraft *draft, const davit_tensor_info *t, uint64_t n_heads)
+{
+    const char *strategy = davit_quant_config_cache(draft->quant).strategy;
+    const bool one = g_strcmp0(strategy, "tensor") == 0;
+    const uint64_t n = count_of(t);
+
+    if (n == 1 || (n == n_heads && !one && n <= MOST_HEADS))
+        return n;
+    fail(draft, DAVIT_R_QUANT_SCALE_ARITY, t,
+         one || n_heads < 2
+             ? "one number"
+             : davit_report_text(draft->report, "one number, or %" PRIu64 ", one for each head",
+                                 n_heads),
+         davit_shape_text(draft->report, t->shape, t->rank),
+         one && n == n_heads ? "the configuration says one scale for all heads (strategy tensor), "
+                               "the tensor has one for each"
+                             : "a scale of keys or values has this many numbers");
+    return 0;
+}
+
+/* A scale that is one number is F32, as all such; one of each head has the model's type. */
+static int32_t check_dtype(DavitDraft *draft, const davit_tensor_info *t, uint64_t n)
+{
+    const bool each = n > 1 || g_strcmp0(davit_quant_config_cache(draft->quant).strategy,
+                                         "attn_head") == 0;
+    const bool any = each || (draft->options->quant_allow & DAVIT_QUANT_ALLOW_SCALE_DTYPE);
     const bool short_float = strcmp(t->dtype, "bf16/1") == 0 || strcmp(t->dtype, "f16/1") == 0;
+
+    if (strcmp(t->dtype, "f32/1") == 0 || (any && short_float))
+        return DAVIT_OK;
+    return fail(draft, DAVIT_R_QUANT_DTYPE, t, any ? "f32/1, bf16/1 or f16/1" : "f32/1", t->dtype,
+                any ? "a scale of keys or values has a type that none has"
+                    : "a scale that is one number is stored in F32");
+}
+
+/* @out is empty before, and to be freed also after an error. */
+static int32_t read_scales(DavitDraft *draft, const davit_tensor_info *t, uint64_t n_heads,
+                           Scales *out)
+{
+    const uint64_t n = check_count(draft, t, n_heads);
     const uint8_t *bytes;
     int32_t status;
 
-    if (t->rank > 0 && davit_q_product(t, 0, t->rank) != 1)
-        return fail(draft, DAVIT_R_QUANT_SCALE_ARITY, t, "one number",
-                    davit_shape_text(draft->report, t->shape, t->rank),
-                    "a scale of keys or values that is one number has several");
-    if (strcmp(t->dtype, "f32/1") != 0 && !(any && short_float))
-        return fail(draft, DAVIT_R_QUANT_DTYPE, t, "f32/1", t->dtype,
-                    "a scale that is one number is stored in F32");
-    status = davit_checkpoint_view(draft->plan->checkpoint, t->file, t->off, t->n_bytes, &bytes,
-                                   draft->report);
+    if (n == 0)
+        return DAVIT_E_CORRUPT;
+    status = check_dtype(draft, t, n);
+    if (!status)
+        status = davit_checkpoint_view(draft->plan->checkpoint, t->file, t->off, t->n_bytes, &bytes,
+                                       draft->report);
     if (status)
         return status;
-    *out = davit_q_scale(bytes, (uint32_t)davit_q_scale_type(t->dtype), 0);
-    if (!isfinite(*out) || *out <= 0)
-        return fail(draft, DAVIT_R_QUANT_SCALE_VALUE, t, "a finite number above 0",
-                    davit_report_text(draft->report, "%g", (double)*out),
-                    "a scale of keys or values cannot be this");
-    return DAVIT_OK;
-}
+    *out = (Scales){t, g_new(float, n), n};
+    for (uint64_t i = 0; i < n; i++) {
+        const float x = davit_q_scale(bytes, (uint32_t)davit_q_scale_type(t->dtype), i);
 
-static int32_t take(DavitDraft *draft, const davit_tensor_info *t, unsigned of, Found *layer)
-{
-    float scale = 0;
-    const int32_t status = read_scale(draft, t, &scale);
-
-    if (status)
-        return status;
-    for (unsigned w = 0; w < 2; w++) {
-        if (!(of & (w == 0 ? KEYS : VALUES)))
-            continue;
-        if (layer->tensor[w] && layer->scale[w] != scale)
-            return fail(draft, DAVIT_R_QUANT_CONFIG_CONFLICT, t,
-                        davit_report_text(draft->report, "%g, as %s", (double)layer->scale[w],
-                                          layer->tensor[w]->name),
-                        davit_report_text(draft->report, "%g", (double)scale),
-                        "one scale is stored twice and differs");
-        layer->tensor[w] = t;
-        layer->scale[w] = scale;
+        if (!isfinite(x) || x <= 0)
+            return fail(draft, DAVIT_R_QUANT_SCALE_VALUE, t, "finite numbers above 0",
+                        n == 1 ? davit_report_text(draft->report, "%g", (double)x)
+                               : davit_report_text(draft->report, "%g of head %" PRIu64, (double)x,
+                                                   i),
+                        "a scale of keys or values cannot be this");
+        out->value[i] = x;
     }
     return DAVIT_OK;
 }
 
-/* The configuration speaks of a cache of another type? */
-static const char *other_type(const DavitDraft *draft)
+/* The first number in which two spellings of one scale differ; n = none does. */
+static uint64_t first_difference(const Scales *a, const Scales *b)
 {
-    const json_t *block = davit_settings_quantization(draft->plan->settings);
-    const json_t *scheme = json_object_get(block, "kv_cache_scheme");
-    const char *algo = json_string_value(json_object_get(block, "kv_cache_quant_algo"));
-    const char *type = json_string_value(json_object_get(scheme, "type"));
-    const json_t *bits = json_object_get(scheme, "num_bits");
+    const uint64_t n = MAX(a->n, b->n);
+    uint64_t i = 0;
 
-    if (!algo)
-        algo = json_string_value(scheme);
-    if (algo && g_ascii_strcasecmp(algo, "fp8") != 0)
-        return algo;
-    if (type && strcmp(type, "float") != 0)
-        return type;
-    return bits && json_number_value(bits) != 8 ? "another number of bits" : NULL;
+    while (i < n && a->value[a->n == 1 ? 0 : i] == b->value[b->n == 1 ? 0 : i])
+        i++;
+    return i;
 }
 
-static int32_t find_all(DavitDraft *draft, Found *layers)
+static int32_t take(DavitDraft *draft, const davit_tensor_info *t, unsigned of, Layer *layer)
+{
+    Scales read = {0};
+    int32_t status = read_scales(draft, t, layer->n_heads, &read);
+
+    for (unsigned w = 0; w < 2 && !status; w++) {
+        Scales *have = &layer->of[w];
+        uint64_t at;
+
+        if (!(of & (w == 0 ? KEYS : VALUES)))
+            continue;
+        if (!have->tensor) {
+            *have = read;
+            have->value = g_memdup2(read.value, read.n * sizeof *read.value);
+            continue;
+        }
+        at = first_difference(have, &read);
+        if (at < MAX(have->n, read.n))
+            status = fail(draft, DAVIT_R_QUANT_CONFIG_CONFLICT, t,
+                          davit_report_text(draft->report, "%g, as %s",
+                                            (double)have->value[have->n == 1 ? 0 : at],
+                                            have->tensor->name),
+                          davit_report_text(draft->report, "%g",
+                                            (double)read.value[read.n == 1 ? 0 : at]),
+                          "one scale is stored twice and differs");
+    }
+    g_free(read.value);
+    return status;
+}
+
+static int32_t find_all(DavitDraft *draft, Layer *layers)
 {
     const DavitCheckpoint *c = draft->plan->checkpoint;
+    const char *type = davit_quant_config_cache(draft->quant).type;
     int32_t status = DAVIT_OK;
 
     for (size_t i = 0; i < davit_checkpoint_n_tensors(c) && !status; i++) {
         const davit_tensor_info *t = davit_checkpoint_tensor(c, i);
-        const char *other;
         uint64_t layer;
         const unsigned of = parse(t->name, &layer);
 
         if (!of || layer >= draft->plan->n_layers)
             continue; /* of heads past the last layer */
-        other = other_type(draft);
-        if (other)
-            return fail(draft, DAVIT_R_CONFIG_UNSUPPORTED, t, "scales of an FP8 cache", other,
+        if (type && strcmp(type, "fp8") != 0)
+            return fail(draft, DAVIT_R_CONFIG_UNSUPPORTED, t, "scales of an FP8 cache", type,
                         "the checkpoint's scales are of a KV cache of another type");
         status = take(draft, t, of, &layers[layer]);
     }
@@ -158,21 +224,87 @@ static int32_t find_all(DavitDraft *draft, Found *layers)
 }
 
 /* Both or neither. */
-static int32_t check_pair(DavitDraft *draft, const Found *layer)
+static int32_t check_pair(DavitDraft *draft, const Layer *layer)
 {
-    const davit_tensor_info *there = layer->tensor[0] ? layer->tensor[0] : layer->tensor[1];
+    const Scales *k = &layer->of[0], *v = &layer->of[1];
 
-    if (!layer->tensor[0] == !layer->tensor[1])
+    if (!k->tensor == !v->tensor)
         return DAVIT_OK;
-    return fail(draft, DAVIT_R_TENSOR_MISSING, there,
-                layer->tensor[0] ? "a scale of the values too" : "a scale of the keys too", "none",
+    return fail(draft, DAVIT_R_TENSOR_MISSING, k->tensor ? k->tensor : v->tensor,
+                k->tensor ? "a scale of the values too" : "a scale of the keys too", "none",
                 "a layer has a scale of its keys or of its values alone");
 }
 
-static void tell(DavitDraft *draft, uint64_t n_with, uint64_t n_states)
+/* ---- into the program ---- */
+
+/* State and layer of instruction @i; NULL = it keeps nothing. */
+static davit_state_spec *spec_of(const DavitDraft *draft, const DavitProgram *program, size_t i,
+                                 uint64_t *out_layer)
+{
+    const DavitInstr *instr = &program->instrs[i];
+
+    if (instr->state < 0 || instr->layer < 0 ||
+        (uint64_t)instr->layer >= draft->plan->n_layers)
+        return NULL;
+    *out_layer = (uint64_t)instr->layer;
+    return &program->states[instr->state];
+}
+
+static void count_heads(const DavitDraft *draft, const DavitProgram *program, Layer *layers)
+{
+    for (size_t i = 0; i < program->n_instrs; i++) {
+        uint64_t layer;
+        const davit_state_spec *spec = spec_of(draft, program, i, &layer);
+        const DavitStatePart *part = spec ? &program->state_part[program->instrs[i].state] : NULL;
+
+        if (spec)
+            layers[layer].n_heads = part->whole ? part->whole : spec->n_heads;
+    }
+}
+
+/* The scales of the heads from @first on. */
+static void give(const Scales *scales, uint64_t first, uint64_t n_heads, float *out_one,
+                 float **out_each)
+{
+    if (scales->n == 1)
+        *out_one = *scales->value;
+    else if (first <= scales->n && n_heads <= scales->n - first)
+        *out_each = g_memdup2(scales->value + first, n_heads * sizeof **out_each);
+}
+
+/* What was given out, in states. */
+typedef struct Tally {
+    uint64_t n_with, n_each;
+} Tally;
+
+static void give_all(const DavitDraft *draft, DavitProgram *program, const Layer *layers,
+                     Tally *out)
+{
+    for (size_t i = 0; i < program->n_instrs; i++) {
+        uint64_t at;
+        davit_state_spec *spec = spec_of(draft, program, i, &at);
+        const Layer *layer = spec ? &layers[at] : NULL;
+        DavitStatePart *part;
+
+        if (!spec || spec->k_scale > 0 || spec->k_scales || !layer->of[0].tensor)
+            continue;
+        part = &program->state_part[program->instrs[i].state];
+        give(&layer->of[0], part->first, spec->n_heads, &spec->k_scale, &part->k_scales);
+        give(&layer->of[1], part->first, spec->n_heads, &spec->v_scale, &part->v_scales);
+        spec->k_scales = part->k_scales;
+        spec->v_scales = part->v_scales;
+        out->n_with++;
+        out->n_each += layer->of[0].n > 1 || layer->of[1].n > 1;
+    }
+}
+
+static void tell(DavitDraft *draft, Tally tally, uint64_t n_states)
 {
     DavitReport *report = draft->report;
-    const bool all = n_with == n_states;
+    const bool all = tally.n_with == n_states;
+    const char *each =
+        tally.n_each ? davit_report_text(report, ", of %" PRIu64 " for each head", tally.n_each)
+                     : "";
 
     davit_report_add(report, &(DavitFinding){
                                  .code = DAVIT_R_SOURCE_CHOSEN,
@@ -180,8 +312,8 @@ static void tell(DavitDraft *draft, uint64_t n_with, uint64_t n_states)
                                  .stage = "plan",
                                  .subject = "kv-dtype",
                                  .found = davit_report_text(report, "scales for %" PRIu64
-                                                                    " of %" PRIu64 " layers",
-                                                            n_with, n_states),
+                                                                    " of %" PRIu64 " layers%s",
+                                                            tally.n_with, n_states, each),
                                  .message = all ? "keys and values are stored in FP8 with the "
                                                   "checkpoint's scales"
                                                 : "keys and values are stored in FP8; layers "
@@ -191,25 +323,22 @@ static void tell(DavitDraft *draft, uint64_t n_with, uint64_t n_states)
 
 int32_t davit_kv_scales(DavitDraft *draft, DavitProgram *program)
 {
-    g_autofree Found *layers = g_new0(Found, draft->plan->n_layers + 1);
-    uint64_t n_with = 0;
-    int32_t status = find_all(draft, layers);
+    const uint64_t n_layers = draft->plan->n_layers;
+    g_autofree Layer *layers = g_new0(Layer, n_layers + 1);
+    Tally tally = {0};
+    int32_t status;
 
-    for (uint64_t i = 0; i < draft->plan->n_layers && !status; i++)
+    count_heads(draft, program, layers);
+    status = find_all(draft, layers);
+    for (uint64_t i = 0; i < n_layers && !status; i++)
         status = check_pair(draft, &layers[i]);
-    for (size_t i = 0; i < program->n_instrs && !status; i++) {
-        const DavitInstr *instr = &program->instrs[i];
-        davit_state_spec *spec = instr->state < 0 ? NULL : &program->states[instr->state];
-
-        if (!spec || spec->k_scale > 0 || instr->layer < 0 ||
-            (uint64_t)instr->layer >= draft->plan->n_layers ||
-            !layers[instr->layer].tensor[0])
-            continue;
-        spec->k_scale = layers[instr->layer].scale[0];
-        spec->v_scale = layers[instr->layer].scale[1];
-        n_with++;
+    if (!status) {
+        give_all(draft, program, layers, &tally);
+        tell(draft, tally, program->n_states);
     }
-    if (!status)
-        tell(draft, n_with, program->n_states);
+    for (uint64_t i = 0; i < n_layers; i++) {
+        g_free(layers[i].of[0].value);
+        g_free(layers[i].of[1].value);
+    }
     return status;
 }

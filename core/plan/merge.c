@@ -239,10 +239,12 @@ static void take_calls(const Merge *m)
         at++;
     }
     for (size_t s = 0; s < program->n_states; s++) {
-        const DavitProgram *from =
-            m->plans[m->plan_of[program->state_device[s]]]->program;
+        DavitProgram *from = m->plans[m->plan_of[program->state_device[s]]]->program;
+        const DavitStatePart ours = program->state_part[s];
 
         program->states[s] = from->states[s];
+        program->state_part[s] = from->state_part[s];
+        from->state_part[s] = ours; /* each frees what it has */
         program->state_block_bytes[s] = from->state_block_bytes[s];
     }
 }

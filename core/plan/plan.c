@@ -207,11 +207,8 @@ static void make_slots(DavitDraft *draft)
     DavitPlan *plan = draft->plan;
     const bool gguf = davit_settings_is_gguf(plan->settings);
     g_autoptr(GArray) table = davit_table_read(plan->arch_iface, gguf, draft->report);
-    g_autoptr(DavitQuantConfig) quant_config =
-        davit_quant_config_new(plan->settings, plan->checkpoint,
-                               draft->options->quant_allow, draft->report);
     g_autoptr(DavitModuleTable) modules = davit_module_table_new(
-        plan->checkpoint, draft->tools->quants, plan->config, quant_config);
+        plan->checkpoint, draft->tools->quants, plan->config, draft->quant);
     g_autofree uint8_t *consumed =
         g_new0(uint8_t, davit_checkpoint_n_tensors(plan->checkpoint) + 1);
     GArray *slots = g_array_new(FALSE, TRUE, sizeof(DavitSlot));
@@ -305,9 +302,13 @@ static void bring_ranks_to_host(DavitDraft *draft)
 static void fill_plan(DavitDraft *draft)
 {
     const uint64_t purposes = draft->options->purposes;
+    g_autoptr(DavitQuantConfig) quant = NULL;
 
     if (bind_settings(draft))
         return;
+    quant = davit_quant_config_new(draft->plan->settings, draft->plan->checkpoint,
+                                   draft->options->quant_allow, draft->report);
+    draft->quant = quant;
     make_slots(draft);
     davit_homes_set(draft);
     check_forward(draft);
@@ -320,6 +321,7 @@ static void fill_plan(DavitDraft *draft)
     draft->plan->compare_bytes = compare_bytes(draft->plan);
     davit_plan_sums(draft->plan, draft->options->window_bytes, draft->options->n_lanes);
     davit_place(draft);
+    draft->quant = NULL;
 }
 
 DavitPlan *davit_plan_draft(const DavitToolbox *tools, const DavitCheckpoint *checkpoint,

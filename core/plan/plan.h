@@ -166,6 +166,14 @@ typedef struct DavitWeightRef {
     bool is_copy;    /* a constant that another device reads too: @constant is (borrowed) its */
 } DavitWeightRef;
 
+/* Heads of a state: which of the model's, where ranks share it, and what the checkpoint says of each.
+ */
+typedef struct DavitStatePart {
+    uint64_t first;
+    uint64_t whole;             /* of the model; 0 = this process has all */
+    float *k_scales, *v_scales; /* (owned) [spec.n_heads], what the spec points at; or NULL */
+} DavitStatePart;
+
 typedef struct DavitProgram {
     DavitValue *values;
     size_t n_values;
@@ -175,6 +183,7 @@ typedef struct DavitProgram {
     size_t n_weights;
     davit_state_spec *states; /* spec per state; dtype set */
     size_t n_states;
+    DavitStatePart *state_part; /* [n_states] */
     uint64_t *state_block_bytes; /* [n_states] per block of block_tokens */
     uint32_t *state_device;      /* [n_states] of plan->devices */
     int32_t output;              /* value [R, V] */
@@ -355,7 +364,8 @@ const davit_tensor_info *davit_plan_whole_tensor(const DavitPlan *plan, uint32_t
 /* Modules without an architecture, for inspect and dump: every tensor of the checkpoint
  * as (part of) a module. Returns: (owned) Modules no quant plugin claims have quant NULL. */
 DavitModules *davit_modules_find(DavitRegistry *registry, const DavitCheckpoint *checkpoint,
-                                 const DavitSettings *settings, DavitReport *report);
+                                 const DavitSettings *settings, uint32_t allow,
+                                 DavitReport *report);
 
 /* Decode a module's rows [row, row+n_rows) of expert @expert to float32 [n_rows, K] in
  * canonical order. */

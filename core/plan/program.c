@@ -37,7 +37,12 @@ void davit_program_free(DavitProgram *program)
     g_free(program->values);
     g_free(program->instrs);
     g_free(program->weights);
+    for (size_t s = 0; s < program->n_states; s++) {
+        g_free(program->state_part[s].k_scales);
+        g_free(program->state_part[s].v_scales);
+    }
     g_free(program->states);
+    g_free(program->state_part);
     g_free(program->state_block_bytes);
     g_free(program->state_device);
     g_free(program);

@@ -4,6 +4,7 @@
 #include "plan/quant_config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "config/tree.h"
@@ -69,14 +70,17 @@ int64_t davit_quant_number(DavitQuantConfig *q, const json_t *object, const char
                            int64_t least, DavitReport *report)
 {
     const json_t *value = json_object_get(object, key);
+    const double real = json_real_value(value); /* 4.0, as some tools write 4; 0 if it is none */
+    int64_t n = json_integer_value(value);
 
     if (!value || json_is_null(value))
         return 0;
-    if (json_is_integer(value) && json_integer_value(value) >= least &&
-        json_integer_value(value) != 0 && json_integer_value(value) <= INT32_MAX)
-        return json_integer_value(value);
+    if (json_is_real(value) && fabs(real) <= INT32_MAX && real == floor(real))
+        n = (int64_t)real;
+    if (n != 0 && n >= least && n <= INT32_MAX)
+        return n;
     davit_quant_value_fault(
-        q, key, least < 0 ? "-1, or a number above 0" : "a number above 0", value, report);
+        q, key, least < 0 ? "-1, or a whole number above 0" : "a whole number above 0", value, report);
     return 0;
 }
 
@@ -164,15 +168,25 @@ void davit_quant_add_pattern(DavitQuantConfig *q, DavitNameDialect dialect,
                              const json_t *entry, const char *key, GArray *out,
                              size_t group, DavitReport *report)
 {
+    const size_t mark = davit_report_count(report);
     DavitQuantPattern p = {.group = group};
+    const char *why;
 
     if (!json_is_string(entry) || out->len >= MAX_PATTERNS) {
         davit_quant_value_fault(q, key, "module names", entry, report);
         return;
     }
     p.pattern = davit_name_pattern_new(dialect, json_string_value(entry), key, report);
-    if (p.pattern)
+    if (p.pattern) {
         g_array_append_val(out, p);
+        return;
+    }
+    why = davit_report_text(report, "a list of names has a pattern that cannot be read: %s",
+                            davit_report_get(report, mark)->message);
+    davit_report_truncate(report, mark); /* said of a tokenizer's pattern */
+    add_finding(report, DAVIT_R_QUANT_CONFIG_VALUE, DAVIT_E_CORRUPT,
+                davit_report_text(report, "%s: %s", q->base.source, key),
+                "a regular expression of Python", json_string_value(entry), why);
 }
 
 static void read_ignore(DavitQuantConfig *q, const json_t *block, const char *key,
@@ -207,6 +221,30 @@ static void read_ignores(DavitQuantConfig *q, const json_t *block, DavitReport *
 
 /* ---- one source ---- */
 
+/* Of keys and values: ModelOpt's name of a type (also in place of the scheme), or a scheme as
+ * compressed-tensors writes it. */
+static void read_cache(DavitQuantConfig *q, const json_t *block, DavitReport *report)
+{
+    const json_t *scheme = json_object_get(block, "kv_cache_scheme");
+    const char *type = davit_quant_text(q, block, "kv_cache_quant_algo", report);
+    const char *number;
+    int64_t bits;
+
+    if (!json_is_object(scheme)) {
+        q->cache.type = type ? type : davit_quant_text(q, block, "kv_cache_scheme", report);
+        if (g_strcmp0(q->cache.type, "none") == 0)
+            q->cache.type = NULL;
+        return;
+    }
+    bits = davit_quant_number(q, scheme, "num_bits", 1, report);
+    number = davit_quant_text(q, scheme, "type", report);
+    q->cache.strategy = davit_quant_text(q, scheme, "strategy", report);
+    if (!type && ((number && strcmp(number, "float") != 0) || (bits && bits != 8)))
+        type = davit_report_text(report, "%s of %" PRId64 " bits", number ? number : "numbers",
+                                 bits ? bits : 8);
+    q->cache.type = g_string_chunk_insert_const(q->texts, type ? type : "fp8");
+}
+
 /* Everything that one block says, into @q. */
 static void read_block(DavitQuantConfig *q, const json_t *whole, const char *file,
                        DavitReport *report)
@@ -240,6 +278,7 @@ static void read_block(DavitQuantConfig *q, const json_t *whole, const char *fil
     q->base.act_order = davit_quant_flag(q, block, "desc_act", report);
     q->base.status = davit_quant_text(q, block, "quantization_status", report);
     read_block_size(q, block, report);
+    read_cache(q, block, report);
     read_ignores(q, block, report);
     davit_quant_read_groups(q, block, report);
 }
@@ -271,6 +310,11 @@ void davit_quant_config_free(DavitQuantConfig *config)
     g_free(config);
 }
 
+DavitQuantCache davit_quant_config_cache(const DavitQuantConfig *config)
+{
+    return config ? config->cache : (DavitQuantCache){NULL, NULL};
+}
+
 /* ---- several sources ---- */
 
 static void conflict(const DavitQuantConfig *a, const DavitQuantConfig *b, const char *what,
@@ -298,6 +342,28 @@ static void compare_numbers(const DavitQuantConfig *a, const DavitQuantConfig *b
                  davit_report_text(report, "%" PRId64, y), report);
 }
 
+/* Nothing is read by these alone, so that the model may run: the tensors decide. */
+static void compare_flags(const DavitQuantConfig *a, const DavitQuantConfig *b, const char *what,
+                          int32_t x, int32_t y, DavitReport *report)
+{
+    static const char *const words[] = {"false", "true"};
+
+    if (x < 0 || y < 0 || x == y)
+        return;
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_QUANT_CONFIG_CONFLICT,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = "config",
+                                     .subject = what,
+                                     .expected = davit_report_text(report, "%s in %s", words[x],
+                                                                   a->base.source),
+                                     .found = davit_report_text(report, "%s in %s", words[y],
+                                                                b->base.source),
+                                     .message = "two files contradict each other about the "
+                                                "quantisation; the first counts",
+                                     .hint = "make them agree: other programs read the other file"});
+}
+
 /* @other states the same facts again: check them, take what @q lacks. */
 static void merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *report)
 {
@@ -306,12 +372,25 @@ static void merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *rep
 
     compare_texts(q, other, "quant_method", a->method, b->method, report);
     compare_texts(q, other, "format", a->format, b->format, report);
+    compare_texts(q, other, "kv_cache", q->cache.type, other->cache.type, report);
     compare_numbers(q, other, "bits", a->bits, b->bits, report);
     compare_numbers(q, other, "group_size", a->group, b->group, report);
+    compare_numbers(q, other, "weight_block_size, rows", a->block_rows, b->block_rows, report);
+    compare_numbers(q, other, "weight_block_size, columns", a->block_cols, b->block_cols, report);
+    compare_flags(q, other, "sym", a->symmetric, b->symmetric, report);
+    compare_flags(q, other, "desc_act", a->act_order, b->act_order, report);
+    if (!q->cache.type && other->cache.type)
+        q->cache.type = g_string_chunk_insert_const(q->texts, other->cache.type);
+    if (!q->cache.strategy && other->cache.strategy)
+        q->cache.strategy = g_string_chunk_insert_const(q->texts, other->cache.strategy);
     if (!a->format && b->format)
         a->format = g_string_chunk_insert_const(q->texts, b->format);
     a->bits = a->bits ? a->bits : b->bits;
     a->group = a->group ? a->group : b->group;
+    if (!a->block_rows) {
+        a->block_rows = b->block_rows;
+        a->block_cols = b->block_cols;
+    }
     a->symmetric = a->symmetric >= 0 ? a->symmetric : b->symmetric;
     a->act_order = a->act_order >= 0 ? a->act_order : b->act_order;
     if (q->ignore.patterns->len == 0) { /* the other file's list, which nobody repeats */

@@ -35,4 +35,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitQuantConfig, davit_quant_config_free)
 bool davit_quant_config_for(const DavitQuantConfig *config, const char *module,
                             davit_quant_settings *out);
 
+/* Does a list leave @module out, by the rules of its dialect? */
+bool davit_quant_config_ignores(const DavitQuantConfig *config, const char *module);
+
+/* What is stated of keys and values. */
+typedef struct DavitQuantCache {
+    const char *type;     /* "fp8" for E4M3, else in the file's words; NULL = not stated */
+    const char *strategy; /* "tensor" "attn_head" ...; NULL = not stated */
+} DavitQuantCache;
+
+/* Texts live as long as @config, which may be NULL. */
+DavitQuantCache davit_quant_config_cache(const DavitQuantConfig *config);
+
 #endif

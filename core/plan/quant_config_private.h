@@ -36,6 +36,7 @@ void davit_quant_list_find(const DavitQuantList *list, const char *module, Davit
 struct DavitQuantConfig {
     GStringChunk *texts; /* (owned) every text of the settings */
     davit_quant_settings base;
+    DavitQuantCache cache;
     DavitQuantList ignore;  /* modules that are left plain */
     DavitQuantList targets; /* empty = everything is a target */
     GArray *groups;   /* (owned) davit_quant_settings of groups and overrides */

@@ -282,6 +282,11 @@ static bool is_ignored(const DavitQuantConfig *q, const char *module)
     return found;
 }
 
+bool davit_quant_config_ignores(const DavitQuantConfig *config, const char *module)
+{
+    return config && is_ignored(config, module);
+}
+
 /* Same weights whatever the order of groups? */
 static bool same_weights(const davit_quant_settings *a, const davit_quant_settings *b)
 {
@@ -333,6 +338,15 @@ static int64_t find_group(const DavitQuantConfig *q, const char *module, bool *o
     return c.best;
 }
 
+/* What is said of quantised weights is not said of a module that is left out: where it is quantised
+ * all the same, its tensors alone tell. */
+static void forget_weights(davit_quant_settings *s)
+{
+    s->bits = s->group = 0;
+    s->symmetric = s->act_order = -1;
+    s->type = s->strategy = NULL;
+}
+
 bool davit_quant_config_for(const DavitQuantConfig *config, const char *module,
                             davit_quant_settings *out)
 {
@@ -349,6 +363,8 @@ bool davit_quant_config_for(const DavitQuantConfig *config, const char *module,
         out->quantized = config->only_listed ? 0 : config->base.method ? 1 : -1;
     if (is_ignored(config, module))
         out->quantized = 0;
+    if (out->quantized == 0)
+        forget_weights(out);
     out->ambiguous = clash && out->quantized != 0;
     return true;
 }

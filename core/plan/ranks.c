@@ -245,6 +245,16 @@ static const char *rule_rope(Walk *w, Step *s)
     return NULL;
 }
 
+/* Which heads a state has, for what checkpoints say of each head. Keys that are not cut at whole
+ * heads are refused where attention reads them. */
+static void note_heads(const davit_state_spec *spec, Extent keys, DavitStatePart *out)
+{
+    if (keys.cut && spec->k_dim) {
+        out->first = keys.first / spec->k_dim;
+        out->whole = keys.whole / spec->k_dim;
+    }
+}
+
 static const char *rule_kv_append(Walk *w, Step *s)
 {
     const uint64_t k = w->program->values[s->instr->in[0]].width;
@@ -253,6 +263,8 @@ static const char *rule_kv_append(Walk *w, Step *s)
     if (s->in[0].cut != s->in[1].cut || s->in[0].first * v != s->in[1].first * k)
         return "keys and values are not cut alike";
     w->state[s->instr->state] = s->in[0];
+    note_heads(&w->program->states[s->instr->state], s->in[0],
+               &w->program->state_part[s->instr->state]);
     return NULL;
 }
 

@@ -85,7 +85,7 @@ static void unread_layouts_are_told_once_with_their_number(void)
     };
     g_autoptr(TestModel) m = test_model_new(any_config, awq, G_N_ELEMENTS(awq));
     g_autoptr(DavitModules) modules =
-        davit_modules_find(m->registry, m->checkpoint, m->settings, m->report);
+        davit_modules_find(m->registry, m->checkpoint, m->settings, 0, m->report);
     const DavitRecord *r = test_find(m, "quant-unknown", "a");
 
     g_assert_cmpuint(modules->len, ==, 3);

@@ -444,7 +444,7 @@ static void modules_decode_to_float(void)
 {
     g_autoptr(TestModel) m = test_model_new(test_tiny_config, test_tiny, test_tiny_count);
     g_autoptr(DavitModules) modules =
-        davit_modules_find(m->registry, m->checkpoint, m->settings, m->report);
+        davit_modules_find(m->registry, m->checkpoint, m->settings, 0, m->report);
     float values[24] = {1};
 
     g_assert_cmpuint(modules->len, ==, test_tiny_count);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/test_kv_scale.h"
 #include "plan/test_model.h"
 
 /* What the fake plugin answers; each test sets it. */
@@ -337,133 +338,10 @@ static void purposes_of_a_plugin_are_kept(void)
     }
 }
 
-/* ---- scales of an FP8 KV cache ---- */
-
-#define LAYER "model.layers."
-
-typedef struct KvScale {
-    const char *name;  /* after "model.layers." */
-    const char *dtype; /* NULL = F32 */
-    uint64_t n;        /* elements, 0 = one */
-    float value;       /* of the first, if F32 */
-} KvScale;
-
-static void write_value(const TestModel *m, const davit_tensor_info *t, float value)
-{
-    g_autofree char *path = g_build_filename(m->dir, "model.safetensors", NULL);
-    FILE *file = fopen(path, "r+b");
-
-    g_assert_nonnull(file);
-    g_assert_cmpint(fseek(file, (long)t->off, SEEK_SET), ==, 0);
-    g_assert_cmpuint(fwrite(&value, sizeof value, 1, file), ==, 1);
-    g_assert_cmpint(fclose(file), ==, 0);
-}
-
-/* (owned) the tiny model with these scales, asked for keys and values in FP8. */
-static TestModel *with_scales(const KvScale *scales, const char *quantization)
-{
-    g_autofree TestTensor *all = g_new0(TestTensor, test_tiny_count + 8);
-    g_autofree char *config = g_strdup_printf("%.*s%s%s}", (int)strlen(test_tiny_config) - 1,
-                                              test_tiny_config, quantization ? "," : "",
-                                              quantization ? quantization : "");
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    size_t n = test_tiny_count;
-    TestModel *m;
-
-    memcpy(all, test_tiny, test_tiny_count * sizeof *all);
-    for (const KvScale *s = scales; s->name; s++) {
-        g_ptr_array_add(names, g_strconcat(LAYER, s->name, NULL));
-        all[n++] = (TestTensor){names->pdata[names->len - 1], s->dtype ? s->dtype : "F32", 1,
-                                {s->n ? s->n : 1}};
-    }
-    m = test_model_new(config, all, n);
-    for (const KvScale *s = scales; s->name; s++) {
-        for (size_t i = 0; !s->dtype && i < davit_checkpoint_n_tensors(m->checkpoint); i++) {
-            const davit_tensor_info *t = davit_checkpoint_tensor(m->checkpoint, i);
-
-            if (strcmp(t->name + strlen(LAYER), s->name) == 0)
-                write_value(m, t, s->value);
-        }
-    }
-    davit_settings_free(m->settings); /* the file has changed */
-    davit_checkpoint_free(m->checkpoint);
-    m->checkpoint = davit_checkpoint_open(m->registry, m->dir, DAVIT_MAP, m->report);
-    m->settings = davit_settings_open(m->checkpoint, m->report);
-    m->options.kv_dtype = "f8_e4m3/1";
-    return m;
-}
-
-static void scales_of_keys_and_values_reach_their_layer(void)
-{
-    static const KvScale scales[] = {{"0.self_attn.k_scale", NULL, 0, 0.5f},
-                                     {"0.self_attn.v_scale", NULL, 0, 0.25f},
-                                     {"0.self_attn.attn.v_scale", NULL, 0, 0.25f},
-                                     {"1.self_attn.kv_scale", NULL, 0, 3},
-                                     {"2.self_attn.kv_scale", NULL, 0, 7}, /* no such layer */
-                                     {.name = NULL}};
-    g_autoptr(TestModel) m = with_scales(scales, NULL);
-    g_autoptr(DavitPlan) plan = test_model_plan(m);
-    const davit_state_spec *state;
-
-    g_assert_nonnull(plan);
-    state = plan->program->states;
-    g_assert_cmpuint(plan->program->n_states, ==, 2);
-    g_assert_cmpstr(state[0].dtype, ==, "f8_e4m3/1");
-    g_assert_cmpfloat(state[0].k_scale, ==, 0.5f);
-    g_assert_cmpfloat(state[0].v_scale, ==, 0.25f);
-    g_assert_cmpfloat(state[1].k_scale, ==, 3);
-    g_assert_cmpfloat(state[1].v_scale, ==, 3);
-    g_assert_cmpint(test_find(m, "source-chosen", "kv-dtype")->severity, ==, DAVIT_NOTE);
-}
-
-static void layers_without_scales_take_one_and_say_so(void)
-{
-    static const KvScale none[] = {{.name = NULL}};
-    g_autoptr(TestModel) m = with_scales(none, NULL);
-    g_autoptr(DavitPlan) plan = test_model_plan(m);
-
-    g_assert_nonnull(plan);
-    g_assert_cmpfloat(plan->program->states[0].k_scale, ==, 0);
-    g_assert_cmpint(test_find(m, "source-chosen", "kv-dtype")->severity, ==, DAVIT_WARNING);
-}
-
-static void kv_scales_that_cannot_be_are_refused(void)
-{
-    static const struct {
-        KvScale scales[3];
-        const char *config, *code, *subject;
-    } cases[] = {
-        {{{"0.self_attn.k_scale", NULL, 0, 1}}, NULL, "tensor-missing", "0.self_attn.k_scale"},
-        {{{"0.self_attn.v_scale", NULL, 0, 1}}, NULL, "tensor-missing", "0.self_attn.v_scale"},
-        {{{"0.self_attn.kv_scale", NULL, 0, 0}}, NULL, "quant-scale-value", "0.self_attn.kv_scale"},
-        {{{"0.self_attn.kv_scale", NULL, 0, -1}}, NULL, "quant-scale-value",
-         "0.self_attn.kv_scale"},
-        {{{"0.self_attn.kv_scale", NULL, 2, 1}}, NULL, "quant-scale-arity",
-         "0.self_attn.kv_scale"},
-        {{{"0.self_attn.kv_scale", "BF16", 0, 0}}, NULL, "quant-dtype", "0.self_attn.kv_scale"},
-        {{{"0.self_attn.attn.k_scale", NULL, 0, 1}, {"0.self_attn.kv_scale", NULL, 0, 2}},
-         NULL, "quant-config-conflict", "0.self_attn.kv_scale"},
-        {{{"0.self_attn.kv_scale", NULL, 0, 1}},
-         "\"quantization_config\":{\"quant_method\":\"modelopt\",\"kv_cache_quant_algo\":\"NVFP4\"}",
-         "config-unsupported", "0.self_attn.kv_scale"},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        KvScale scales[4] = {{.name = NULL}};
-        g_autofree char *subject = g_strconcat(LAYER, cases[i].subject, NULL);
-
-        memcpy(scales, cases[i].scales, sizeof cases[i].scales);
-        g_autoptr(TestModel) m = with_scales(scales, cases[i].config);
-        g_autoptr(DavitPlan) plan = test_model_plan(m);
-
-        g_assert_null(plan);
-        g_assert_nonnull(test_find(m, cases[i].code, subject));
-    }
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    test_kv_scale_add();
     g_test_add_func("/quant/only_named_parts_are_asked_about",
                     only_named_parts_are_asked_about);
     g_test_add_func("/quant/cuts_at_units_are_borrowed", cuts_at_units_are_borrowed);
@@ -482,12 +360,6 @@ int main(int argc, char **argv)
                     plugin_that_fails_without_reason_is_named);
     g_test_add_func("/quant/refusal_counts_where_nobody_accepts",
                     refusal_counts_where_nobody_accepts);
-    g_test_add_func("/quant/scales_of_keys_and_values_reach_their_layer",
-                    scales_of_keys_and_values_reach_their_layer);
-    g_test_add_func("/quant/layers_without_scales_take_one_and_say_so",
-                    layers_without_scales_take_one_and_say_so);
-    g_test_add_func("/quant/kv_scales_that_cannot_be_are_refused",
-                    kv_scales_that_cannot_be_are_refused);
     g_test_add_func("/quant/purposes_of_a_plugin_are_kept",
                     purposes_of_a_plugin_are_kept);
     return g_test_run();

@@ -26,10 +26,11 @@ static double score(const davit_attn_attr *a, const kv_view *kv, const float *q,
                     uint64_t h)
 {
     const uint8_t *k = kv_key(kv, key, h);
+    const float k_scale = kv_key_scale(kv, h);
     double dot = 0.0;
 
     for (uint64_t d = 0; d < kv->k_dim; d++)
-        dot += (double)q[d] * load(kv, k + d * kv->tile * kv->elem_bytes, kv->k_scale);
+        dot += (double)q[d] * load(kv, k + d * kv->tile * kv->elem_bytes, k_scale);
     dot *= (double)a->scale;
     return a->softcap > 0.0f ? (double)a->softcap * tanh(dot / (double)a->softcap) : dot;
 }
@@ -60,7 +61,7 @@ static void attend(const davit_call *call, uint64_t t, uint64_t head, double *ac
         const uint8_t *v = kv_value(&kv, key, h);
         sum += p;
         for (uint64_t d = 0; d < kv.v_dim; d++)
-            acc[d] += p * load(&kv, v + d * kv.elem_bytes, kv.v_scale);
+            acc[d] += p * load(&kv, v + d * kv.elem_bytes, kv_value_scale(&kv, h));
     }
     for (uint64_t d = 0; d < kv.v_dim; d++)
         o[d] = (float)(acc[d] / sum);

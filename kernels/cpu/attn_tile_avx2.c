@@ -116,13 +116,13 @@ static int is_whole_tile(const kv_view *kv, uint64_t index, uint64_t n)
     return kv->tile == KV_TILE && in_block % KV_TILE == 0 && n <= kv->block_tokens - in_block;
 }
 
-/* A key's element. */
-static inline float load_one(const kv_view *kv, const uint8_t *p)
+/* A key's element; @scale of f8_e4m3. */
+static inline float load_one(const kv_view *kv, const uint8_t *p, float scale)
 {
     float f;
 
     if (kv->elem_bytes == 1)
-        return davit_q_e4m3(*p) * kv->k_scale;
+        return davit_q_e4m3(*p) * scale;
     if (kv->elem_bytes == 2) {
         uint16_t half;
         memcpy(&half, p, sizeof half);
@@ -185,7 +185,7 @@ static const uint8_t *key_tile(const kv_view *kv, uint64_t h, uint64_t index, ui
         if (kv->elem_bytes == 4)
             return src;
         if (kv->elem_bytes == 1)
-            from_e4m3(src, buffer, kv->k_dim * KV_TILE, kv->k_scale);
+            from_e4m3(src, buffer, kv->k_dim * KV_TILE, kv_key_scale(kv, h));
         else
             from_half(src, buffer, kv->k_dim * KV_TILE);
         return (const uint8_t *)buffer;
@@ -194,7 +194,7 @@ static const uint8_t *key_tile(const kv_view *kv, uint64_t h, uint64_t index, ui
     for (uint64_t k = 0; k < n; k++) {
         const uint8_t *src = kv_key(kv, index + k, h);
         for (uint64_t d = 0; d < kv->k_dim; d++)
-            buffer[d * KV_TILE + k] = load_one(kv, src + d * kv->tile * kv->elem_bytes);
+            buffer[d * KV_TILE + k] = load_one(kv, src + d * kv->tile * kv->elem_bytes, kv_key_scale(kv, h));
     }
     return (const uint8_t *)buffer;
 }
@@ -216,7 +216,7 @@ static const uint8_t *value_tile(const kv_view *kv, uint64_t h, uint64_t index, 
         if (kv->elem_bytes == 4)
             memcpy(dst, src, kv->v_dim * sizeof *dst);
         else if (kv->elem_bytes == 1)
-            from_e4m3(src, dst, kv->v_dim, kv->v_scale);
+            from_e4m3(src, dst, kv->v_dim, kv_value_scale(kv, h));
         else
             from_half(src, dst, kv->v_dim);
         memset(dst + kv->v_dim, 0, (D - kv->v_dim) * sizeof *dst);

@@ -64,8 +64,10 @@ static void kv_append_run(const davit_call *call, uint32_t phase, uint64_t first
         const float *k = cpu_in(call, 0, t), *v = cpu_in(call, 1, t);
 
         for (uint64_t h = 0; h < call->state->spec->n_heads; h++) {
-            store(&kv, kv_key(&kv, index, h), kv.tile, k + h * kv.k_dim, kv.k_dim, kv.k_scale);
-            store(&kv, kv_value(&kv, index, h), 1, v + h * kv.v_dim, kv.v_dim, kv.v_scale);
+            store(&kv, kv_key(&kv, index, h), kv.tile, k + h * kv.k_dim, kv.k_dim,
+                  kv_key_scale(&kv, h));
+            store(&kv, kv_value(&kv, index, h), 1, v + h * kv.v_dim, kv.v_dim,
+                  kv_value_scale(&kv, h));
         }
     }
 }

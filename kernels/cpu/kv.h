@@ -26,7 +26,7 @@ typedef struct kv_view {
     uint64_t k_dim;
     uint64_t v_dim;
     uint64_t elem_bytes;  /* 4, 2 or 1 */
-    float k_scale, v_scale; /* of f8_e4m3 */
+    const davit_state_spec *spec; /* for the scales of f8_e4m3 */
 } kv_view;
 
 static inline uint64_t kv_tile(uint64_t block_tokens)
@@ -62,9 +62,24 @@ static inline kv_view kv_view_of(const davit_call *call, uint64_t seq)
         .k_dim = spec->k_dim,
         .v_dim = spec->v_dim,
         .elem_bytes = kv_elem_bytes(spec),
-        .k_scale = spec->k_scale > 0.0f ? spec->k_scale : 1.0f,
-        .v_scale = spec->v_scale > 0.0f ? spec->v_scale : 1.0f,
+        .spec = spec,
     };
+}
+
+/* Scale of the keys of head @h, of f8_e4m3. */
+static inline float kv_key_scale(const kv_view *kv, uint64_t h)
+{
+    const float scale = kv->spec->k_scales ? kv->spec->k_scales[h] : kv->spec->k_scale;
+
+    return scale > 0.0f ? scale : 1.0f;
+}
+
+/* And of its values. */
+static inline float kv_value_scale(const kv_view *kv, uint64_t h)
+{
+    const float scale = kv->spec->v_scales ? kv->spec->v_scales[h] : kv->spec->v_scale;
+
+    return scale > 0.0f ? scale : 1.0f;
 }
 
 /* Start of head @h in the block of token @index. */

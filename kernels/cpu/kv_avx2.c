@@ -95,9 +95,9 @@ void cpu_kv_append_avx2(const davit_call *call, uint32_t phase, uint64_t first, 
 
         for (uint64_t h = 0; h < call->state->spec->n_heads; h++) {
             store(&kv, kv_key(&kv, index, h), kv.tile, cpu_in(call, 0, t) + h * kv.k_dim,
-                  kv.k_dim, kv.k_scale);
+                  kv.k_dim, kv_key_scale(&kv, h));
             store(&kv, kv_value(&kv, index, h), 1, cpu_in(call, 1, t) + h * kv.v_dim, kv.v_dim,
-                  kv.v_scale);
+                  kv_value_scale(&kv, h));
         }
     }
 }

@@ -169,6 +169,8 @@ const LayoutRow layout_rows[] = {
     ROW("davit/kernels.h", davit_state_spec, dtype),
     ROW("davit/kernels.h", davit_state_spec, k_scale),
     ROW("davit/kernels.h", davit_state_spec, v_scale),
+    ROW("davit/kernels.h", davit_state_spec, k_scales),
+    ROW("davit/kernels.h", davit_state_spec, v_scales),
     ROW("davit/kernels.h", davit_state, base),
     ROW("davit/kernels.h", davit_state, block_bytes),
     ROW("davit/kernels.h", davit_state, spec),

@@ -87,7 +87,7 @@ static void decode_all(const DavitCheckpoint *ckpt, DavitReport *report)
 {
     g_autoptr(DavitReport) aside = davit_report_new();
     g_autoptr(DavitSettings) settings = davit_settings_open(ckpt, aside);
-    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, settings, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, settings, 0, report);
 
     for (size_t i = 0; i < modules->len; i++) {
         const DavitModule *m = &modules->at[i];

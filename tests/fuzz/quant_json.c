@@ -73,29 +73,33 @@ static json_t *parsed(const char *const *texts, json_t **made, size_t i)
     return made[i];
 }
 
-/* @steps values further into @value, by its own order. (borrowed) an object */
+/* @steps values further into @value, by its own order. What lies on the way is copied, so that it can
+ * be changed: only @value's own members are its alone. (borrowed) an object */
 static json_t *inner(json_t *value, uint8_t steps)
 {
     json_t *object = value;
 
     for (; steps; steps--) {
-        const char *key;
+        const char *key, *at = NULL;
         json_t *each, *next = NULL;
 
         json_object_foreach(object, key, each)
         {
-            if (json_is_object(each) && (!next || steps % 2))
+            if (json_is_object(each) && (!next || steps % 2)) {
                 next = each;
+                at = key;
+            }
         }
         if (!next)
             return object;
+        next = json_copy(next);
+        json_object_set_new(object, at, next);
         object = next;
     }
     return object;
 }
 
-/* The value at @key of @object changes: by @how it goes, or is one of the list, which may be changed
- * later itself. */
+/* The value at @key of @object changes: by @how it goes, or is one of the list. */
 static void change(json_t *object, const char *key, uint8_t how)
 {
     static json_t *made[G_N_ELEMENTS(values)];
@@ -103,8 +107,7 @@ static void change(json_t *object, const char *key, uint8_t how)
     if (how == 0xff)
         json_object_del(object, key);
     else
-        json_object_set_new(object, key,
-                            json_deep_copy(parsed(values, made, how % G_N_ELEMENTS(values))));
+        json_object_set(object, key, parsed(values, made, how % G_N_ELEMENTS(values)));
 }
 
 /* A key of @object by its place, or any key. */
@@ -130,7 +133,7 @@ json_t *fuzz_settings(FuzzInput *in)
     which = fuzz_byte(in) % (G_N_ELEMENTS(real) + 1);
     if (which == 0)
         return NULL;
-    block = json_deep_copy(parsed(real, made, which - 1));
+    block = json_copy(parsed(real, made, which - 1));
     n = fuzz_byte(in) % 5;
     for (uint8_t i = 0; i < n; i++) {
         json_t *object = inner(block, fuzz_byte(in) % 4);

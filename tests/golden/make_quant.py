@@ -391,7 +391,10 @@ def make_with(name, out, kv_scales):
     for m, n, k in mats:
         put_matrix(f"model.layers.0.{m}", n, k, 0.2)
     for which, scale in zip("kv", kv_scales or ()):
-        stored[f"model.layers.0.self_attn.{which}_scale"] = ("F32", np.float32(scale).reshape(1))
+        one = np.ndim(scale) == 0
+        stored[f"model.layers.0.self_attn.{which}_scale"] = (
+            ("F32", np.float32(scale).reshape(1)) if one else
+            ("BF16", bf16(np.float32(scale))[0].reshape(-1, 1, 1)))  # as compressed-tensors' attn_head
 
     out.mkdir(parents=True)
     write_safetensors(out / "model.safetensors", stored)
@@ -425,7 +428,10 @@ def greedy_of(config, values, ids, kv_scales):
 
 
 # of keys and of values, to choose from; none is a power of two or near 1
-KV_SCALES = {"kv_fp8": [(k / 1000, v / 1000) for k in range(23, 60, 3) for v in range(7, 20, 3)]}
+KV_SCALES = {"kv_fp8": [(k / 1000, v / 1000) for k in range(23, 60, 3) for v in range(7, 20, 3)],
+             # of each head, numbers that bfloat16 has
+             "kv_fp8_heads": [([k / 2048, 17 / 512], [v / 4096, 19 / 1024])
+                              for k in range(23, 60, 6) for v in range(29, 100, 6)]}
 
 MODELS = {}
 

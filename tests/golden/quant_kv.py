@@ -1,5 +1,5 @@
 """Keys and values stored as E4M3 with a checkpoint's scales, for make_quant.py: the reference of
-`--kv-dtype fp8`, written from the spec. A key k of a layer is stored as e4m3(sat(k / k_scale)), to
+`--kv-dtype fp8`, written from the spec. A scale is a layer's, or a list has one for each head. A key k of a layer is stored as e4m3(sat(k / k_scale)), to
 nearest even and saturated at 448, and read as that times k_scale; values alike. A cache of
 transformers does it to what attention gets, so that its own forward gives the logits."""
 import torch
@@ -11,8 +11,14 @@ LARGEST = 448.0
 NEAR = 1e-6
 
 
+def factor(scale):
+    """Of keys [batch, heads, tokens, dim]."""
+    s = torch.tensor(scale, dtype=torch.float32)
+    return s.reshape(1, -1, 1, 1) if s.ndim else s
+
+
 def to_codes(x, scale):
-    return (x / torch.tensor(scale, dtype=torch.float32)).clamp(-LARGEST, LARGEST)
+    return (x / factor(scale)).clamp(-LARGEST, LARGEST)
 
 
 def step_of(y):
@@ -34,7 +40,7 @@ class Fp8Cache(DynamicCache):
         from_middle = (((y.abs() / step) % 1.0) - 0.5).abs() * step
         if (from_middle < NEAR * y.abs().max()).any():
             raise TooClose
-        return y.to(torch.float8_e4m3fn).to(torch.float32) * torch.tensor(scale, dtype=torch.float32)
+        return y.to(torch.float8_e4m3fn).to(torch.float32) * factor(scale)
 
     def update(self, keys, values, layer, *args, **more):
         k, v = self.scales

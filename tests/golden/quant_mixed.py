@@ -52,6 +52,13 @@ W8 = mq.ct_pack(8, group=-1)
 PACKED = "pack-quantized"
 DYNAMIC = {"-:.*\\.o_proj": {}, "+:.*\\.mlp\\..*": {"bits": 8, "group_size": 16}}
 
+
+def cached(strategy):
+    return {**mq.ct_config("pack-quantized", 4, "int", "group", 32),
+            "kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": strategy, "symmetric": True,
+                                "dynamic": False}}
+
+
 MIXED = {
     "mixed_ct": (by(("o_proj", None), ("self_attn", mq.int8()), ("down_proj", mq.nvfp4(True)), ("mlp", W4)),
                  groups((["re:.*self_attn.*"], "int-quantized", weights(8, "int", "channel")),
@@ -82,9 +89,8 @@ MIXED = {
                           groups((["re:.*experts\\.[01]\\..*"], PACKED, weights(4, "int", "group", 32)),
                                  (["re:.*experts\\.[23]\\..*"], PACKED, weights(8, "int", "channel")),
                                  ignore=[HEAD, "re:.*self_attn.*", "re:.*mlp.gate$"])),
-    "kv_fp8": (by(("layers", W4)), {**mq.ct_config("pack-quantized", 4, "int", "group", 32),
-                                    "kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": "tensor",
-                                                        "symmetric": True, "dynamic": False}}),
+    "kv_fp8": (by(("layers", W4)), cached("tensor")),
+    "kv_fp8_heads": (by(("layers", W4)), cached("attn_head")),
     # experts 0 and 3 stay plain, as writers leave those that calibration never reached
     "moe_plain_experts": (by(("experts\\.1", W4), ("experts\\.2", mq.nvfp4(True))),
                           groups((["re:.*experts\\.1\\..*"], PACKED, weights(4, "int", "group", 32)),

@@ -3,12 +3,13 @@
 #   private_memory.sh DAVIT WORK_DIR KIND
 #
 # Writes a one-layer Llama whose matrices hold one code each (29 M weights: 118 MB as float32, the
-# largest matrix alone 34 MB) in layout KIND and runs it under a limit on private memory (RLIMIT_DATA
+# largest matrix alone 34 MB) in layout KIND, or a Qwen3-MoE (moe_LAYOUT) or gpt-oss whose experts have
+# as many, and runs it under a limit on private memory (RLIMIT_DATA
 # counts heaps and private mappings that can be written). The limit is what the file's matrices take, as
 # packed weights take no more than 2 % above that, and 24 MB for the process: its threads' stacks,
 # plugins, keys and values, one window.
 set -eu
-davit=$1 dir=$2/private_memory_$3 kind=$3
+davit=$1 dir=$2/private_memory_$3 kind=$3 layout=${3#moe_}
 hidden=1024 feed=8192 vocab=64
 private_kib=24000
 rm -rf "$dir"
@@ -33,6 +34,20 @@ add() {
     at=$((at + $4))
 }
 
+# raw NAME DTYPE SHAPE BYTES: one tensor, whose bytes the caller appends
+raw() {
+    printf ',"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}' "$1" "$2" "$3" $at $((at + $4)) >>"$names"
+    at=$((at + $4))
+}
+
+# bitsandbytes' table of nf4, as float32
+nf4_table() {
+    for bits in 3212836864 3207739825 3204868912 3200922272 3197215309 3191682367 3183114353 0 \
+        1034091263 1042598627 1048315101 1051525946 1054975160 1058015147 1060705203 1065353216; do
+        u32 $bits
+    done
+}
+
 # size NAME ROWS COLUMNS: the shape that packed tensors say, as two int64
 size() {
     printf ',"%s":{"dtype":"I64","shape":[2],"data_offsets":[%d,%d]}' "$1" $at $((at + 16)) >>"$names"
@@ -44,7 +59,7 @@ size() {
 # matrix NAME ROWS COLUMNS: codes and scales of 2^-10 to 2^-4 or so
 matrix() {
     n=$(($2 * $3))
-    case $kind in
+    case $layout in
     fp8)
         add "$1.weight" F8_E4M3 "$2,$3" $n 030
         add "$1.weight_scale_inv" F32 "$(($2 / 128)),$(($3 / 128))" $((n / 4096)) 074 ;;
@@ -87,6 +102,14 @@ matrix() {
     bnb_int8)
         add "$1.weight" I8 "$2,$3" $n 005
         add "$1.SCB" F32 "$2" $(($2 * 4)) 076 ;;
+    bnb_nf4)
+        state="{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", \"shape\": [$2, $3]}"
+        add "$1.weight" U8 "$((n / 2)),1" $((n / 2)) 104
+        add "$1.weight.absmax" F32 "$((n / 64))" $((n / 16)) 074
+        raw "$1.weight.quant_map" F32 16 64
+        nf4_table >>"$dir/data"
+        raw "$1.weight.quant_state.bitsandbytes__nf4" U8 ${#state} ${#state}
+        printf %s "$state" >>"$dir/data" ;;
     esac
 }
 
@@ -98,7 +121,7 @@ ct() { # FORMAT BITS TYPE STRATEGY [GROUP]
 }
 
 settings() {
-    case $kind in
+    case $layout in
     fp8) echo '{"quant_method":"fp8","activation_scheme":"dynamic","fmt":"e4m3","weight_block_size":[128,128]}' ;;
     awq) echo '{"quant_method":"awq","version":"gemm","bits":4,"group_size":128,"zero_point":true}' ;;
     gptq) echo '{"quant_method":"gptq","bits":4,"group_size":128,"sym":true,"desc_act":false}' ;;
@@ -111,6 +134,8 @@ settings() {
     modelopt_int4) echo '{"quant_method":"modelopt","quant_algo":"W4A16_AWQ","group_size":128}' ;;
     modelopt_nvfp4) echo '{"quant_method":"modelopt","quant_algo":"NVFP4","group_size":16}' ;;
     bnb_int8) echo '{"quant_method":"bitsandbytes","load_in_8bit":true}' ;;
+    bnb_nf4) echo '{"quant_method":"bitsandbytes","load_in_4bit":true,"bnb_4bit_quant_type":"nf4"}' ;;
+    gpt_oss) echo '{"quant_method":"mxfp4"}' ;;
     esac
 }
 
@@ -125,18 +150,78 @@ little() {
 u64() { little "$1" 8; }
 u32() { little "$1" 4; }
 
-write_safetensors() {
-    add model.embed_tokens.weight BF16 "$vocab,$hidden" $((vocab * hidden * 2)) 074
-    add model.norm.weight BF16 "$hidden" $((hidden * 2)) 074
-    p=model.layers.0
-    add $p.input_layernorm.weight BF16 "$hidden" $((hidden * 2)) 074
-    add $p.post_attention_layernorm.weight BF16 "$hidden" $((hidden * 2)) 074
+# vector NAME N, plain NAME ROWS COLUMNS: BF16
+vector() { add "$1" BF16 "$2" $(($2 * 2)) 074; }
+plain() { add "$1" BF16 "$2,$3" $(($2 * $3 * 2)) 074; }
+
+llama_layer() {
     for m in q_proj k_proj v_proj o_proj; do
         matrix $p.self_attn.$m $hidden $hidden
     done
     matrix $p.mlp.gate_proj $feed $hidden
     matrix $p.mlp.up_proj $feed $hidden
     matrix $p.mlp.down_proj $hidden $feed
+}
+
+experts=4
+
+moe_layer() {
+    for m in q_proj k_proj v_proj o_proj; do
+        matrix $p.self_attn.$m $hidden $hidden
+    done
+    vector $p.self_attn.q_norm.weight $((hidden / 8))
+    vector $p.self_attn.k_norm.weight $((hidden / 8))
+    plain $p.mlp.gate.weight $experts $hidden
+    for e in 0 1 2 3; do
+        matrix $p.mlp.experts.$e.gate_proj $((feed / experts)) $hidden
+        matrix $p.mlp.experts.$e.up_proj $((feed / experts)) $hidden
+        matrix $p.mlp.experts.$e.down_proj $hidden $((feed / experts))
+    done
+}
+
+# stacked NAME ROWS COLUMNS: all experts of a matrix in blocks of 32, with their bias
+stacked() {
+    add "$1_blocks" U8 "$experts,$2,$(($3 / 32)),16" $((experts * $2 * $3 / 2)) 042
+    add "$1_scales" U8 "$experts,$2,$(($3 / 32))" $((experts * $2 * $3 / 32)) 170
+    plain "$1_bias" $experts "$2"
+}
+
+gpt_oss_layer() {
+    for m in q_proj k_proj v_proj o_proj; do
+        plain $p.self_attn.$m.weight $hidden $hidden
+        vector $p.self_attn.$m.bias $hidden
+    done
+    vector $p.self_attn.sinks 8
+    plain $p.mlp.router.weight $experts $hidden
+    vector $p.mlp.router.bias $experts
+    stacked $p.mlp.experts.gate_up_proj $((feed / 2)) $hidden
+    stacked $p.mlp.experts.down_proj $hidden $((feed / 4))
+}
+
+# what the settings of a family have besides
+family() {
+    case $kind in
+    moe_*) echo '"architectures":["Qwen3MoeForCausalLM"],"model_type":"qwen3_moe","num_experts":4,'
+        echo "\"num_experts_per_tok\":2,\"moe_intermediate_size\":$((feed / experts)),"
+        echo '"decoder_sparse_step":1,"mlp_only_layers":[],"norm_topk_prob":true,"intermediate_size":8192,' ;;
+    gpt_oss) echo '"architectures":["GptOssForCausalLM"],"model_type":"gpt_oss","num_local_experts":4,'
+        echo "\"num_experts_per_tok\":2,\"intermediate_size\":$((feed / 4)),\"sliding_window\":128,"
+        echo '"layer_types":["sliding_attention"],"swiglu_limit":7.0,"attention_bias":true,' ;;
+    *) echo '"architectures":["LlamaForCausalLM"],"model_type":"llama","intermediate_size":8192,' ;;
+    esac
+}
+
+write_safetensors() {
+    plain model.embed_tokens.weight $vocab $hidden
+    vector model.norm.weight $hidden
+    p=model.layers.0
+    vector $p.input_layernorm.weight $hidden
+    vector $p.post_attention_layernorm.weight $hidden
+    case $kind in
+    moe_*) moe_layer ;;
+    gpt_oss) gpt_oss_layer ;;
+    *) llama_layer ;;
+    esac
     {
         u64 $(($(wc -c <"$names") + 2))
         printf '{'
@@ -145,8 +230,8 @@ write_safetensors() {
         cat "$dir/data"
     } >"$dir/model.safetensors"
     cat >"$dir/config.json" <<END
-{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":$hidden,
- "intermediate_size":$feed,"num_hidden_layers":1,"num_attention_heads":8,"num_key_value_heads":8,
+{$(family)"hidden_size":$hidden,"head_dim":$((hidden / 8)),
+ "num_hidden_layers":1,"num_attention_heads":8,"num_key_value_heads":8,
  "vocab_size":$vocab,"max_position_embeddings":512,"rms_norm_eps":1e-5,"rope_theta":10000.0,
  "hidden_act":"silu","tie_word_embeddings":true,"torch_dtype":"bfloat16",
  "quantization_config":$(settings)}

@@ -22,6 +22,7 @@ typedef struct World {
     davit_attn_attr attr;
     const char *dtype;
     float k_scale, v_scale; /* of f8_e4m3/1 */
+    float k_each[2], v_each[2]; /* of the heads, 0 = the ones above */
     uint64_t n_tokens;
     float *q, *k, *v; /* [n_tokens, heads * dim] */
     float *sinks;     /* NULL = none */
@@ -70,14 +71,16 @@ static void set_state(Rig *rig, const World *w, const Way *way)
     const uint64_t bt = way->block_tokens ? way->block_tokens : w->n_tokens + 64;
     const uint64_t n_blocks = 2 * ((w->n_tokens + 64 + bt - 1) / bt);
 
-    rig->spec = (davit_state_spec){.struct_size = DAVIT_END(davit_state_spec, v_scale),
+    rig->spec = (davit_state_spec){.struct_size = DAVIT_END(davit_state_spec, v_scales),
                                    .kind = DAVIT_STATE_KV,
                                    .n_heads = w->attr.n_kv_heads,
                                    .k_dim = w->attr.k_dim,
                                    .v_dim = w->attr.v_dim,
                                    .dtype = w->dtype,
                                    .k_scale = w->k_scale,
-                                   .v_scale = w->v_scale};
+                                   .v_scale = w->v_scale,
+                                   .k_scales = w->k_each[0] > 0 ? w->k_each : NULL,
+                                   .v_scales = w->v_each[0] > 0 ? w->v_each : NULL};
     rig->state.spec = &rig->spec;
     rig->state.block_bytes = way->attn ? iface->state_size(NULL, &rig->spec, bt, NULL)
                                        : davit_ref_state_size(&rig->spec, bt, NULL);
@@ -173,6 +176,10 @@ static World random_world(Rig *rig, uint64_t max_tokens)
                .v_scale = rig_between(rig, 0, 1) ? 0.0f : 0.004f, /* 1.8 at most: some saturate */
                .n_tokens = rig_between(rig, 1, max_tokens)};
 
+    for (int h = 0; h < 2 && rig_between(rig, 0, 1); h++) {
+        w.k_each[h] = h ? 0.021f : 0.009f;
+        w.v_each[h] = h ? 0.005f : 0.011f;
+    }
     w.q = random_rows(rig, w.n_tokens * nh * dk);
     w.k = random_rows(rig, w.n_tokens * nkv * dk);
     w.v = random_rows(rig, w.n_tokens * nkv * dv);

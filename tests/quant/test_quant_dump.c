@@ -112,7 +112,7 @@ static void run_folder(gconstpointer data)
     g_autoptr(DavitReport) report = davit_report_new();
     g_autoptr(DavitCheckpoint) c = davit_checkpoint_open(registry, dir, DAVIT_INSPECT, report);
     g_autoptr(DavitSettings) settings = davit_settings_open(c, report);
-    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, c, settings, 0, report);
     json_t *golden = json_load_file(file, 0, NULL);
     const char *name;
     json_t *crc;

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
     g_autoptr(DavitCheckpoint) ckpt =
         davit_checkpoint_open(registry, argv[1], DAVIT_INSPECT, report);
     g_assert_nonnull(ckpt);
-    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, NULL, report);
+    g_autoptr(DavitModules) modules = davit_modules_find(registry, ckpt, NULL, 0, report);
     const Copy copy = {.ckpt = ckpt,
                        .report = report,
                        .dir = argv[2],

@@ -25,6 +25,7 @@ static int read_size(davit_q_check *c, uint64_t *out_n, uint64_t *out_k)
     const uint64_t two = 2;
     uint64_t n_bytes = 0;
     const uint8_t *p;
+    char found[64];
     int wide;
 
     if (!t || !davit_q_shape(c, t, 1, &two))
@@ -38,8 +39,9 @@ static int read_size(davit_q_check *c, uint64_t *out_n, uint64_t *out_k)
     *out_k = wide ? davit_bytes_u64le(p + 8) : davit_bytes_u32le(p + 4);
     if (*out_n && *out_k && *out_n < 1ull << 40 && *out_k < 1ull << 40)
         return 1;
+    snprintf(found, sizeof found, "[%lld, %lld]", (long long)*out_n, (long long)*out_k);
     return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_SHAPE_MISMATCH, t->name,
-                        "two sizes above 0", "others", "the stored shape cannot be");
+                        "two sizes above 0 and below 2^40", found, "the stored shape cannot be");
 }
 
 /* Is @version before 0.17, when odd widths were padded? -1 = cannot be told. */
@@ -109,6 +111,8 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
     uint64_t n_bytes = 0, n_unset = 0, n_other = 0, n_bad = 0;
     const uint8_t *p;
 
+    if (!idx && davit_q_settings(c->module)->act_order == 1 && n_groups > 1)
+        return davit_q_need(c, "weight_g_idx", "i32/1") != NULL; /* the natural order would be noise */
     if (!idx)
         return 1;
     if (!davit_q_need(c, "weight_g_idx", "i32/1") || !davit_q_shape(c, idx, 1, &k))

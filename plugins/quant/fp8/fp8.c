@@ -86,6 +86,21 @@ static int no_grid(davit_q_check *c, const davit_tensor_info *s, uint64_t rows, 
                         "the grid of scales does not cover the weight");
 }
 
+/* Nobody says what the blocks are, and they are not the usual ones. */
+static int no_block(davit_q_check *c, const davit_tensor_info *s, const uint64_t *axes,
+                    uint64_t rows, uint64_t cols)
+{
+    char want[128], have[64];
+
+    snprintf(want, sizeof want, "weight_block_size in the configuration; 128 x 128 would be [%llu, %llu]",
+             (unsigned long long)rows, (unsigned long long)cols);
+    snprintf(have, sizeof have, "[%llu, %llu]", (unsigned long long)axes[0],
+             (unsigned long long)axes[1]);
+    return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_QUANT_CONFIG_MISSING, s->name, want, have,
+                        "the configuration does not state the blocks of these scales, and they are "
+                        "not the usual ones");
+}
+
 /* A grid of blocks. The block comes from the configuration; 128 x 128, which nearly all files
  * have, where it says nothing. Never from the division of shapes: the last block is ragged. */
 static int block_grid(davit_q_check *c, const davit_tensor_info *s, const uint64_t *axes,
@@ -100,7 +115,8 @@ static int block_grid(davit_q_check *c, const davit_tensor_info *s, const uint64
 
     if (axes[0] < rows || axes[1] < cols ||
         (!padded && (axes[0] != rows || axes[1] != cols)))
-        return no_grid(c, s, rows, cols, bn, bk);
+        return set->block_rows ? no_grid(c, s, rows, cols, bn, bk)
+                               : no_block(c, s, axes, rows, cols);
     *out = (Grid){bn, bk, axes[0], axes[1], 0};
     return 1;
 }

@@ -149,6 +149,8 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
     const uint8_t *p;
     char found[64];
 
+    if (!idx && davit_q_settings(c->module)->act_order == 1 && n_groups > 1)
+        return davit_q_need(c, "g_idx", "i32/1") != NULL; /* the natural order would be noise */
     if (!idx || !davit_q_shape(c, idx, 1, &k))
         return !idx;
     p = davit_q_peek(c, "g_idx", &n_bytes);

@@ -2,6 +2,7 @@
  * Quantised layouts that davit knows by their tensors and does not read, or not in every
  * variant: refused by name, so that nobody is told "unknown". A plugin that reads one of them simply accepts it: a
  * refusal counts only where nobody accepts. */
+#include <stdio.h>
 #include <string.h>
 
 #include <davit/help/records.h>
@@ -51,7 +52,7 @@ static const known_layout layouts[] = {
     {"GGUF Q8_K (made at run time only)", {{"*", "q8_k/1"}}},
 };
 
-/* Weights of less than two bytes whose scales are absent, and scales without a weight. */
+/* Weights of less than two bytes whose scales are absent, and scales without a weight in few bits. */
 static const known_layout broken[] = {
     {"a weight without its scales", {{"qweight", NULL}}},
     {"a weight without its scales", {{"weight_packed", NULL}}},
@@ -59,6 +60,11 @@ static const known_layout broken[] = {
     {"scales without a weight", {{"weight_scale*", NULL}}},
     {"scales without a weight", {{"scales", NULL}}},
 };
+
+/* What each of them lacks. */
+static const char *const absent[] = {"scales", "weight_scale", "weight_scale_inv or weight_scale",
+                                     "weight in FP8, U8 or I8, or weight_packed",
+                                     "qweight or blocks"};
 
 static int is_one_of(const char *list, const char *word)
 {
@@ -120,6 +126,39 @@ static int32_t say_no(const davit_quant_module *m, const known_layout *found, ui
     return davit_refuse(out, 0);
 }
 
+/* What there is: "weight bf16/1, weight_scale f32/1". */
+static void list_parts(const davit_quant_module *m, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (uint64_t i = 0; i < m->n_parts && n < size; i++) {
+        const int more = snprintf(out + n, size - n, "%s%s%s%s", n ? ", " : "", m->parts[i]->suffix,
+                                  *m->parts[i]->suffix ? " " : "", m->parts[i]->dtype);
+
+        n += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static int32_t say_broken(const davit_quant_module *m, const known_layout *found,
+                          davit_verdict *out, const davit_sink *sink)
+{
+    const davit_quant_part_in *part = find_part(m, &found->parts[0]);
+    char have[160] = "", text[200];
+
+    list_parts(m, have, sizeof have);
+    snprintf(text, sizeof text, "%s: %s", found->name, have);
+    davit_say(sink, 0,
+              &(davit_refusal){
+                  .code = DAVIT_R_TENSOR_MISSING,
+                  .subject = *part->suffix ? part->suffix : part->dtype,
+                  .expected = absent[found - broken],
+                  .found = text,
+                  .message = "a quantised module lacks a tensor that belongs to it",
+                  .hint = "a shard may be missing, or the conversion dropped it",
+              });
+    return davit_refuse(out, 0);
+}
+
 static int32_t known_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                            const davit_sink *sink)
 {
@@ -132,11 +171,7 @@ static int32_t known_claim(void *self, const davit_quant_module *signature, davi
                       "this quantised layout is known, but this version does not read it",
                       "use a checkpoint in one of the layouts named above", out, sink);
     found = find_layout(broken, sizeof broken / sizeof *broken, signature);
-    if (found)
-        return say_no(signature, found, DAVIT_R_TENSOR_MISSING,
-                      "a quantised module lacks a tensor that belongs to it",
-                      "a shard may be missing, or the conversion dropped it", out, sink);
-    return davit_decline(out);
+    return found ? say_broken(signature, found, out, sink) : davit_decline(out);
 }
 
 /* claim never accepts, so that these are never reached; the table needs them. */

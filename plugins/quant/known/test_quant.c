@@ -228,8 +228,10 @@ static void layouts_are_refused_by_name(void)
         {{"weight", "weight_scale", "weight_scale_2"}, {"u8/1", "f8_e4m3/1", "f32/1"},
          DAVIT_R_QUANT_UNKNOWN, "ModelOpt NVFP4"},
         {{"weight"}, {"q8_k/1"}, DAVIT_R_QUANT_UNKNOWN, "GGUF Q8_K (made at run time only)"},
-        {{"weight"}, {"f8_e4m3/1"}, DAVIT_R_TENSOR_MISSING, "a weight without its scales"},
-        {{"weight_scale"}, {"f32/1"}, DAVIT_R_TENSOR_MISSING, "scales without a weight"},
+        {{"weight"}, {"f8_e4m3/1"}, DAVIT_R_TENSOR_MISSING,
+         "a weight without its scales: weight f8_e4m3/1"},
+        {{"weight_scale"}, {"f32/1"}, DAVIT_R_TENSOR_MISSING,
+         "scales without a weight: weight_scale f32/1"},
     };
     Said said;
 

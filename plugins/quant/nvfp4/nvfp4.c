@@ -96,6 +96,9 @@ static int32_t nvfp4_check(void *self, const davit_quant_module *module, davit_q
     w = davit_q_need(&c, ct ? "weight_packed" : "weight", "u8/1|f4/1");
     s = davit_q_need(&c, "weight_scale", "f8_e4m3/1");
     davit_q_activations(&c);
+    davit_q_agree(&c, "group_size",
+                  davit_q_settings(module)->group > 0 ? davit_q_settings(module)->group : 0,
+                  GROUP);
     if (!w || !s || !read_shape(&c, w, s)) {
         davit_q_need(&c, ct ? "weight_global_scale" : "weight_scale_2", NULL);
         return davit_q_end(&c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kind "kernels", interface 0.2: entries that compute ops, layouts they pack, a device.
+ * Kind "kernels", interface 0.3: entries that compute ops, layouts they pack, a device.
  *
  * The host owns threads, memory and the order of work. A kernel gets a call (what to
  * compute), a phase and a range of tasks, and returns nothing: whatever can be refused was
@@ -104,6 +104,10 @@ typedef struct davit_state_spec {
     const char *dtype;
     float k_scale; /* 0 = 1, else finite and above 0 */
     float v_scale;
+    /* Since 0.3. [n_heads] A scale for each head, in place of the two above; NULL = none. Host
+     * memory. (borrowed) the program */
+    const float *k_scales;
+    const float *v_scales;
 } davit_state_spec;
 
 /* Memory of one state: the host's, (borrowed) the call; not zeroed: a block holds what ops wrote

@@ -40,7 +40,7 @@ extern "C" {
 #define DAVIT_KIND_TOKENIZER "tokenizer", 1, 0
 #define DAVIT_KIND_ARCH      "arch", 0, 1
 #define DAVIT_KIND_QUANT     "quant", 0, 6
-#define DAVIT_KIND_KERNELS   "kernels", 0, 2
+#define DAVIT_KIND_KERNELS   "kernels", 0, 3
 #define DAVIT_KIND_COMM      "comm", 0, 2
 
 typedef struct davit_host davit_host;

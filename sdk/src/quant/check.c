@@ -194,9 +194,12 @@ int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t)
 void davit_q_activations(davit_q_check *c)
 {
     static const char *const suffixes[] = {
-        "input_scale",       "input_global_scale", "activation_scale", "_activation_scale",
-        "input_zero_point",  "output_scale",       "k_scale",          "v_scale",
-        "q_scale",           "prob_scale",         NULL};
+        "input_scale",      "input_global_scale", "activation_scale", "_activation_scale",
+        "input_zero_point", "output_scale",       "q_scale",          "prob_scale",
+        NULL};
+
+    davit_q_find(c, "k_scale"); /* of keys and values, which may have one for each head: the host's */
+    davit_q_find(c, "v_scale");
 
     for (size_t i = 0; suffixes[i]; i++) {
         const davit_tensor_info *t = davit_q_find(c, suffixes[i]);

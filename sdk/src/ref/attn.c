@@ -81,12 +81,15 @@ static uint8_t *row_at(const davit_call *call, uint64_t s, uint64_t index, uint6
            (head + row) * element_bytes(spec);
 }
 
-static float scale_of(const davit_state_spec *spec, int is_v)
+static float scale_of(const davit_state_spec *spec, uint64_t h, int is_v)
 {
-    return ref_or_one(is_v ? spec->v_scale : spec->k_scale);
+    const float *each = is_v ? spec->v_scales : spec->k_scales;
+
+    return ref_or_one(each ? each[h] : is_v ? spec->v_scale : spec->k_scale);
 }
 
-static void store(const davit_state_spec *spec, int is_v, uint8_t *dst, const float *src,
+/* @scale of f8_e4m3. */
+static void store(const davit_state_spec *spec, float scale, uint8_t *dst, const float *src,
                   uint64_t n)
 {
     if (element_bytes(spec) == 4) {
@@ -94,19 +97,19 @@ static void store(const davit_state_spec *spec, int is_v, uint8_t *dst, const fl
         return;
     }
     for (uint64_t i = 0; i < n && element_bytes(spec) == 1; i++)
-        dst[i] = davit_ref_f32_to_e4m3(src[i] / scale_of(spec, is_v));
+        dst[i] = davit_ref_f32_to_e4m3(src[i] / scale);
     for (uint64_t i = 0; i < n && element_bytes(spec) == 2; i++) {
         const uint16_t half = davit_ref_f32_to_f16(src[i]);
         memcpy(dst + 2 * i, &half, sizeof half);
     }
 }
 
-static double load(const davit_state_spec *spec, int is_v, const uint8_t *src, uint64_t i)
+static double load(const davit_state_spec *spec, float scale, const uint8_t *src, uint64_t i)
 {
     float f;
 
     if (element_bytes(spec) == 1)
-        return (double)(davit_q_e4m3(src[i]) * scale_of(spec, is_v));
+        return (double)(davit_q_e4m3(src[i]) * scale);
     if (element_bytes(spec) == 2)
         return (double)ref_half_at(src + 2 * i);
     memcpy(&f, src + 4 * i, sizeof f);
@@ -122,10 +125,10 @@ void ref_kv_append(const davit_call *call, uint64_t first, uint64_t count, void 
         const uint64_t s = (uint64_t)call->batch->seq[t];
         const uint64_t index = davit_ref_token_index(call->batch, t);
         for (uint64_t h = 0; h < spec->n_heads; h++) {
-            store(spec, 0, row_at(call, s, index, h, 0), ref_in(call, 0, t) + h * spec->k_dim,
-                  spec->k_dim);
-            store(spec, 1, row_at(call, s, index, h, 1), ref_in(call, 1, t) + h * spec->v_dim,
-                  spec->v_dim);
+            store(spec, scale_of(spec, h, 0), row_at(call, s, index, h, 0),
+                  ref_in(call, 0, t) + h * spec->k_dim, spec->k_dim);
+            store(spec, scale_of(spec, h, 1), row_at(call, s, index, h, 1),
+                  ref_in(call, 1, t) + h * spec->v_dim, spec->v_dim);
         }
     }
 }
@@ -133,11 +136,12 @@ void ref_kv_append(const davit_call *call, uint64_t first, uint64_t count, void 
 static double score(const davit_call *call, const float *q, uint64_t s, uint64_t key, uint64_t h)
 {
     const davit_attn_attr *a = call->attr;
+    const davit_state_spec *spec = call->state->spec;
     const uint8_t *k = row_at(call, s, key, h, 0);
     double dot = 0.0;
 
     for (uint64_t d = 0; d < a->k_dim; d++)
-        dot += (double)q[d] * load(call->state->spec, 0, k, d);
+        dot += (double)q[d] * load(spec, scale_of(spec, h, 0), k, d);
     dot *= (double)a->scale;
     return a->softcap > 0.0f ? (double)a->softcap * tanh(dot / (double)a->softcap) : dot;
 }
@@ -146,6 +150,7 @@ static double score(const davit_call *call, const float *q, uint64_t s, uint64_t
 static void attend(const davit_call *call, uint64_t t, uint64_t head, double *acc)
 {
     const davit_attn_attr *a = call->attr;
+    const davit_state_spec *spec = call->state->spec;
     const uint64_t s = (uint64_t)call->batch->seq[t];
     const uint64_t n_keys = (uint64_t)call->batch->ctx_len[s];
     const uint64_t h = head * a->n_kv_heads / a->n_heads;
@@ -167,7 +172,7 @@ static void attend(const davit_call *call, uint64_t t, uint64_t head, double *ac
         const uint8_t *v = row_at(call, s, key, h, 1);
         sum += p;
         for (uint64_t d = 0; d < a->v_dim; d++)
-            acc[d] += p * load(call->state->spec, 1, v, d);
+            acc[d] += p * load(spec, scale_of(spec, h, 1), v, d);
     }
     for (uint64_t d = 0; d < a->v_dim; d++)
         o[d] = (float)(acc[d] / sum);

@@ -175,7 +175,9 @@ static inline int32_t davit_kv_state(const davit_graph *g, uint64_t n_kv_heads,
                                    window,
                                    NULL,
                                    0,
-                                   0};
+                                   0,
+                                   NULL,
+                                   NULL};
 
     return g->build->state(g->b, &spec);
 }

@@ -66,8 +66,8 @@ int davit_q_shape(davit_q_check *c, const davit_tensor_info *t, uint32_t rank,
 const uint8_t *davit_q_peek(davit_q_check *c, const char *suffix, uint64_t *out_bytes);
 /* Exactly one F32 number (BF16 and F16 where the user allows)? */
 int davit_q_one_number(davit_q_check *c, const davit_tensor_info *t);
-/* Scales of activations and of the KV cache: one number each, finite, above 0. They change
- * no weight, and are accounted for. */
+/* Scales of activations: one number each, finite, above 0; and of the KV cache, which the host reads
+ * where it keeps one in 8 bits. They change no weight, and are accounted for. */
 void davit_q_activations(davit_q_check *c);
 /* ModelOpt's pre_quant_scale [n_cols], factors of the activations and so of the weight's columns:
  * 1 if there is one, whose values are finite; its part is to be appended, and the codes have
