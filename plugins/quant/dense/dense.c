@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plain numbers: a module that is one tensor of F32, F16 or BF16. Other plain dtypes are no
- * weights and are refused by name. */
+ * weights and are refused by name. Beside a plain weight may lie scales of compressed-tensors that were
+ * calibrated and not applied, where quantization_status says so. */
 #include <string.h>
 
 #include <davit/help/quant.h>
@@ -30,6 +31,57 @@ static int is_alone(const davit_quant_module *m)
                                strcmp(m->parts[0]->suffix, "") == 0);
 }
 
+/* Index of "weight" where it is plain and all else would be its scales; n_parts = it is not so. */
+static uint64_t plain_beside_scales(const davit_quant_module *m)
+{
+    static const char *const names[] = {"weight_scale",       "weight_zero_point", "weight_g_idx",
+                                        "weight_global_scale", "input_scale",      "input_zero_point",
+                                        "input_global_scale", "output_scale",      NULL};
+    uint64_t at = m->n_parts, n = 0;
+
+    for (uint64_t i = 0; i < m->n_parts; i++) {
+        const davit_ref_layout *layout = davit_ref_layout_find(m->parts[i]->dtype);
+        size_t k = 0;
+
+        while (names[k] && strcmp(names[k], m->parts[i]->suffix) != 0)
+            k++;
+        n += names[k] != NULL;
+        if (strcmp(m->parts[i]->suffix, "weight") == 0 && layout && layout->block_elems == 1)
+            at = i;
+    }
+    return n > 0 && n + 1 == m->n_parts ? at : m->n_parts;
+}
+
+/* The module without its scales, if the settings say that they are left over. */
+static int32_t check_frozen(const davit_quant_module *module, davit_quant_desc *out,
+                            const davit_sink *sink)
+{
+    const char *status = davit_q_settings(module)->status;
+    const uint64_t at = plain_beside_scales(module);
+    davit_quant_module alone = *module;
+    int32_t result;
+
+    if (!status || (strcmp(status, "frozen") != 0 && strcmp(status, "dense") != 0) ||
+        at == module->n_parts)
+        return DAVIT_QUANT_OTHER;
+    alone.parts = module->parts + at;
+    alone.n_parts = 1;
+    result = davit_ref_module_describe(&alone, "dense/1", out, sink);
+    out->parts[0].index = at;
+    if (result)
+        return result;
+    davit_say(sink, 0,
+              &(davit_refusal){.code = DAVIT_R_QUANT_ORPHAN,
+                               .flags = DAVIT_REFUSAL_WARNING,
+                               .subject = module->parts[at ? 0 : 1]->info->name,
+                               .expected = "no scales beside a plain weight",
+                               .found = status,
+                               .message = "quantization_status says that the weights were not "
+                                          "compressed: their scales are left over and not applied",
+                               .hint = "nothing to do, if the model is meant to run unquantised"});
+    return DAVIT_OK;
+}
+
 static int32_t dense_claim(void *self, const davit_quant_module *signature, davit_verdict *out,
                            const davit_sink *sink)
 {
@@ -38,6 +90,8 @@ static int32_t dense_claim(void *self, const davit_quant_module *signature, davi
 
     if (layout && layout->block_elems == 1)
         return davit_accept(out, 500, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
+    if (plain_beside_scales(signature) < signature->n_parts)
+        return davit_accept(out, 100, DAVIT_INSPECT | DAVIT_MAP | DAVIT_CONVERT | DAVIT_RUN);
     if (!is_alone(signature))
         return davit_decline(out);
 
@@ -62,7 +116,8 @@ static int32_t dense_check(void *self, const davit_quant_module *module, davit_q
                            const davit_sink *sink)
 {
     (void)self;
-    return davit_ref_module_describe(module, "dense/1", out, sink);
+    return module->n_parts > 1 ? check_frozen(module, out, sink)
+                               : davit_ref_module_describe(module, "dense/1", out, sink);
 }
 
 static void dense_decode(void *self, const davit_quant_tile *tile, davit_quant_out *out)
