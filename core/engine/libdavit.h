@@ -260,15 +260,16 @@ typedef struct davit_encoding {
     int32_t *ids;
     size_t n;
     size_t total; /* ids without max_ids */
-    /* Bytes of the text that each id stands for, NULL unless asked for. Exact where the
-     * tokenizer's normaliser leaves characters alone; elsewhere all ids between two added
-     * tokens get the whole stretch. */
+    /* Bytes of the text that each id stands for, NULL unless asked for. Exact inside characters
+     * that the tokenizer's normaliser leaves alone; what it puts in or together has the place of a
+     * whole character. Where a word has characters for which the vocabulary has nothing, each id
+     * of it may get the whole word. */
     uint64_t *starts, *ends;
 } davit_encoding;
 void davit_encoding_clear(davit_encoding *encoding);
 
-/* Ids of @n bytes of UTF-8. @params may be NULL: special tokens added, no limit. Set
- * out->struct_size first; on failure *out is left alone. */
+/* Ids of @n bytes of UTF-8 (@bytes may be NULL if there are none). @params may be NULL: special
+ * tokens added, no limit. Set out->struct_size first; on failure *out is left alone. */
 int davit_text_encode(davit_text *text, const char *bytes, size_t n,
                       const davit_encode_params *params, davit_encoding *out,
                       davit_records **out_records);

@@ -3,51 +3,95 @@
 #include "engine/private.h"
 
 
-static void take_text(const DavitCheckpoint *c, const char *key, davit_span *out)
+/* Reading keys of a GGUF. One of another type than its name has is refused: passed over, the special
+ * tokens, BOS or the order of merges would be others without a word. */
+typedef struct Keys {
+    const DavitCheckpoint *c; /* (borrowed) */
+    const char *file;         /* (borrowed) for records */
+    DavitReport *report;
+    int32_t status; /* of the first key that is wrong */
+} Keys;
+
+static void refuse_type(Keys *k, const char *key, const char *expected, const davit_kv *kv)
 {
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    if (kv)
-        davit_kv_text(kv, out);
+    k->status = davit_report_add(
+        k->report,
+        &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                        .status = DAVIT_E_CORRUPT,
+                        .stage = "open",
+                        .subject = davit_report_text(k->report, "%s: %s", k->file, key),
+                        .expected = expected,
+                        .found = davit_report_text(k->report, "%s%s",
+                                                   kv->is_array ? "an array of " : "",
+                                                   davit_kv_type_name(kv->type)),
+                        .message = "the key has a value of another type",
+                        .hint = "convert the model again, with a converter that knows its "
+                                "tokenizer"});
 }
 
-static void take_strings(const DavitCheckpoint *c, const char *key, DavitGgufStrings *out)
+static void take_text(Keys *k, const char *key, davit_span *out)
 {
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    if (kv && kv->is_array && kv->type == DAVIT_KV_STR)
+    const davit_kv *kv = davit_checkpoint_find_key(k->c, key);
+    if (kv && !davit_kv_text(kv, out))
+        refuse_type(k, key, "a string", kv);
+}
+
+static void take_strings(Keys *k, const char *key, DavitGgufStrings *out)
+{
+    const davit_kv *kv = davit_checkpoint_find_key(k->c, key);
+    if (!kv)
+        return;
+    if (!kv->is_array || (kv->type != DAVIT_KV_STR && kv->count > 0))
+        refuse_type(k, key, "an array of strings", kv);
+    else
         *out = (DavitGgufStrings){.bytes = {(const char *)kv->data, kv->n_bytes},
                                   .count = kv->count};
 }
 
-static const uint8_t *take_array(const DavitCheckpoint *c, const char *key, uint32_t type,
-                                 uint64_t *out_n)
+/* @other: a second type whose bytes mean the same. */
+static const uint8_t *take_array(Keys *k, const char *key, uint32_t type, uint32_t other,
+                                 const char *expected, uint64_t *out_n)
 {
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    if (!kv || !kv->is_array || kv->type != type)
+    const davit_kv *kv = davit_checkpoint_find_key(k->c, key);
+    if (!kv)
         return NULL;
+    if (!kv->is_array || (kv->type != type && kv->type != other)) {
+        refuse_type(k, key, expected, kv);
+        return NULL;
+    }
     *out_n = kv->count;
     return kv->data;
 }
 
 /* An array of bytes, which GGUF writers call signed or not. */
-static void take_bytes(const DavitCheckpoint *c, const char *key, davit_span *out)
+static void take_bytes(Keys *k, const char *key, davit_span *out)
 {
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    if (kv && kv->is_array && (kv->type == DAVIT_KV_U8 || kv->type == DAVIT_KV_I8))
-        *out = (davit_span){(const char *)kv->data, kv->n_bytes};
+    uint64_t n = 0;
+    const uint8_t *data =
+        take_array(k, key, DAVIT_KV_U8, DAVIT_KV_I8, "an array of bytes", &n);
+    if (data)
+        *out = (davit_span){(const char *)data, n};
 }
 
-static int64_t take_id(const DavitCheckpoint *c, const char *key)
+/* Some writers say -1 for none. */
+static int64_t take_id(Keys *k, const char *key)
 {
-    int64_t id;
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    return kv && davit_kv_i64(kv, 0, &id) && id >= 0 ? id : -1;
+    int64_t id = -1;
+    const davit_kv *kv = davit_checkpoint_find_key(k->c, key);
+    if (kv && (kv->is_array || !davit_kv_i64(kv, 0, &id)))
+        refuse_type(k, key, "a whole number", kv);
+    return id >= 0 ? id : -1;
 }
 
-static int32_t take_flag(const DavitCheckpoint *c, const char *key)
+static int32_t take_flag(Keys *k, const char *key)
 {
-    bool flag;
-    const davit_kv *kv = davit_checkpoint_find_key(c, key);
-    return kv && davit_kv_bool(kv, &flag) ? flag : -1;
+    bool flag = false;
+    const davit_kv *kv = davit_checkpoint_find_key(k->c, key);
+    if (!kv)
+        return -1;
+    if (!davit_kv_bool(kv, &flag))
+        refuse_type(k, key, "true or false", kv);
+    return flag;
 }
 
 static bool has_vocab(const DavitCheckpoint *c)
@@ -59,28 +103,34 @@ static bool has_vocab(const DavitCheckpoint *c)
 static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *registry,
                                  DavitReport *report)
 {
+    Keys k = {.c = c,
+              .file = davit_checkpoint_n_files(c) ? davit_checkpoint_file(c, 0).name : "gguf",
+              .report = report};
     DavitGgufVocab vocab = {0};
-    take_text(c, "general.architecture", &vocab.arch);
-    take_text(c, "tokenizer.ggml.model", &vocab.model);
-    take_text(c, "tokenizer.ggml.pre", &vocab.pre);
-    take_text(c, "tokenizer.huggingface.json", &vocab.json);
-    take_strings(c, "tokenizer.ggml.tokens", &vocab.tokens);
-    take_strings(c, "tokenizer.ggml.merges", &vocab.merges);
-    vocab.scores = take_array(c, "tokenizer.ggml.scores", DAVIT_KV_F32, &vocab.n_scores);
-    vocab.types = take_array(c, "tokenizer.ggml.token_type", DAVIT_KV_I32, &vocab.n_types);
-    vocab.bos = take_id(c, "tokenizer.ggml.bos_token_id");
-    vocab.eos = take_id(c, "tokenizer.ggml.eos_token_id");
-    vocab.unk = take_id(c, "tokenizer.ggml.unknown_token_id");
-    vocab.pad = take_id(c, "tokenizer.ggml.padding_token_id");
-    vocab.add_bos = take_flag(c, "tokenizer.ggml.add_bos_token");
-    vocab.add_eos = take_flag(c, "tokenizer.ggml.add_eos_token");
-    vocab.add_space_prefix = take_flag(c, "tokenizer.ggml.add_space_prefix");
-    vocab.remove_spaces = take_flag(c, "tokenizer.ggml.remove_extra_whitespaces");
-    vocab.cls = take_id(c, "tokenizer.ggml.cls_token_id");
-    vocab.sep = take_id(c, "tokenizer.ggml.seperator_token_id"); /* spelled so in GGUF */
-    take_bytes(c, "tokenizer.ggml.precompiled_charsmap", &vocab.charsmap);
-    const char *name = davit_checkpoint_n_files(c) ? davit_checkpoint_file(c, 0).name : "gguf";
-    return davit_tokenizer_from_gguf(&vocab, name, registry, report);
+    take_text(&k, "general.architecture", &vocab.arch);
+    take_text(&k, "tokenizer.ggml.model", &vocab.model);
+    take_text(&k, "tokenizer.ggml.pre", &vocab.pre);
+    take_text(&k, "tokenizer.huggingface.json", &vocab.json);
+    take_strings(&k, "tokenizer.ggml.tokens", &vocab.tokens);
+    take_strings(&k, "tokenizer.ggml.merges", &vocab.merges);
+    vocab.scores = take_array(&k, "tokenizer.ggml.scores", DAVIT_KV_F32, DAVIT_KV_F32,
+                              "an array of f32", &vocab.n_scores);
+    vocab.types = take_array(&k, "tokenizer.ggml.token_type", DAVIT_KV_I32, DAVIT_KV_U32,
+                             "an array of i32", &vocab.n_types);
+    vocab.bos = take_id(&k, "tokenizer.ggml.bos_token_id");
+    vocab.eos = take_id(&k, "tokenizer.ggml.eos_token_id");
+    vocab.unk = take_id(&k, "tokenizer.ggml.unknown_token_id");
+    vocab.pad = take_id(&k, "tokenizer.ggml.padding_token_id");
+    vocab.add_bos = take_flag(&k, "tokenizer.ggml.add_bos_token");
+    vocab.add_eos = take_flag(&k, "tokenizer.ggml.add_eos_token");
+    vocab.add_space_prefix = take_flag(&k, "tokenizer.ggml.add_space_prefix");
+    vocab.remove_spaces = take_flag(&k, "tokenizer.ggml.remove_extra_whitespaces");
+    vocab.cls = take_id(&k, "tokenizer.ggml.cls_token_id");
+    vocab.sep = take_id(&k, "tokenizer.ggml.seperator_token_id"); /* spelled so in GGUF */
+    take_bytes(&k, "tokenizer.ggml.precompiled_charsmap", &vocab.charsmap);
+    if (k.status != DAVIT_OK)
+        return NULL;
+    return davit_tokenizer_from_gguf(&vocab, k.file, registry, report);
 }
 
 DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *registry,

@@ -9,6 +9,7 @@
 #define DAVIT_TEXT_PER_THREAD 131072u /* bytes of one text that are worth another thread */
 
 struct davit_text {
+    uint64_t magic; /* DAVIT_MAGIC_TEXT while it lives */
     DavitRegistry *registry;
     DavitTokenizer *tokenizer;
     pthread_mutex_t lock; /* not a GMutex: the thread sanitizer does not see those */
@@ -16,9 +17,20 @@ struct davit_text {
 };
 
 struct davit_text_stream {
+    uint64_t magic; /* DAVIT_MAGIC_STREAM */
     DavitDecoder *decoder;
     GString *out;
 };
+
+static bool is_text(const davit_text *text)
+{
+    return text && text->magic == DAVIT_MAGIC_TEXT;
+}
+
+static bool is_stream(const davit_text_stream *stream)
+{
+    return stream && stream->magic == DAVIT_MAGIC_STREAM;
+}
 
 /* ---- life ---- */
 
@@ -34,6 +46,7 @@ int davit_text_load(const davit_text_params *p, davit_text **out_text,
     const DavitRegistryOptions where = {.plugin_paths = params.plugin_paths,
                                         .trust_dirs = params.trust_dirs};
     davit_text *text = g_new0(davit_text, 1);
+    text->magic = DAVIT_MAGIC_TEXT;
     pthread_mutex_init(&text->lock, NULL);
     text->idle = g_ptr_array_new_with_free_func((GDestroyNotify)davit_encoder_free);
     text->registry = davit_registry_open(&where, report);
@@ -53,8 +66,9 @@ int davit_text_load(const davit_text_params *p, davit_text **out_text,
 
 void davit_text_free(davit_text *text)
 {
-    if (!text)
+    if (!is_text(text))
         return;
+    text->magic = 0;
     g_ptr_array_free(text->idle, TRUE);
     davit_tokenizer_free(text->tokenizer);
     davit_registry_free(text->registry);
@@ -64,7 +78,7 @@ void davit_text_free(davit_text *text)
 
 int davit_text_describe(const davit_text *text, davit_text_info *out)
 {
-    if (!text || !out)
+    if (!is_text(text) || !out)
         return DAVIT_LIB_USAGE;
     DavitTokenizerFacts f;
     davit_tokenizer_facts(text->tokenizer, &f);
@@ -88,7 +102,7 @@ int davit_text_describe(const davit_text *text, davit_text_info *out)
 const char *davit_text_token(const davit_text *text, int32_t id, size_t *out_len)
 {
     size_t len = 0;
-    const char *token = text ? davit_tokenizer_text(text->tokenizer, id, &len) : NULL;
+    const char *token = is_text(text) ? davit_tokenizer_text(text->tokenizer, id, &len) : NULL;
     if (out_len)
         *out_len = token ? len : 0;
     return token;
@@ -96,12 +110,12 @@ const char *davit_text_token(const davit_text *text, int32_t id, size_t *out_len
 
 int32_t davit_text_id(const davit_text *text, const char *token, size_t n)
 {
-    return text && token ? davit_tokenizer_id(text->tokenizer, token, n) : -1;
+    return is_text(text) && token ? davit_tokenizer_id(text->tokenizer, token, n) : -1;
 }
 
 int davit_text_is_special(const davit_text *text, int32_t id)
 {
-    return text && davit_tokenizer_is_special(text->tokenizer, id);
+    return is_text(text) && davit_tokenizer_is_special(text->tokenizer, id);
 }
 
 /* ---- encode ---- */
@@ -125,14 +139,16 @@ static void give_encoder(davit_text *text, DavitEncoder *encoder)
 
 void davit_encoding_clear(davit_encoding *encoding)
 {
-    if (!encoding)
+    if (!encoding || encoding->struct_size < offsetof(davit_encoding, starts))
         return;
     g_free(encoding->ids);
+    encoding->ids = NULL;
+    encoding->n = encoding->total = 0;
+    if (encoding->struct_size < offsetof(davit_encoding, ends) + sizeof encoding->ends)
+        return; /* a caller of the first version: nothing of its lies behind */
     g_free(encoding->starts);
     g_free(encoding->ends);
-    encoding->ids = NULL;
     encoding->starts = encoding->ends = NULL;
-    encoding->n = encoding->total = 0;
 }
 
 /* Take ids out of the text's end so that at most @max are left, those added stay. */
@@ -211,6 +227,7 @@ static int32_t encode_one(const Crew *crew, const char *bytes, size_t n,
                          (p->flags & DAVIT_LIB_SAFE ? DAVIT_ENCODE_SAFE : 0);
     DavitIds own = {0}, *ids = crew->kept ? crew->kept : &own;
     ids->n = 0;
+    bytes = bytes ? bytes : ""; /* of no length */
     int32_t status =
         spans ? davit_encode_spans(crew->encoders[0], bytes, n, how, ids, spans, report)
               : davit_encode_threads(crew->encoders, crew->n, bytes, n, how, ids, report);
@@ -234,8 +251,16 @@ static bool read_params(const davit_text *text, const davit_encode_params *p,
     *out_p = (davit_encode_params){0};
     if (p)
         memcpy(out_p, p, MIN(sizeof *out_p, p->struct_size));
-    return text && !(out_p->flags &
+    return is_text(text) && !(out_p->flags &
                      ~(DAVIT_LIB_NO_SPECIAL | DAVIT_LIB_SAFE | DAVIT_LIB_OFFSETS));
+}
+
+/* Does the caller's struct take what is asked for? */
+static bool has_room(const davit_encoding *out, const davit_encode_params *p)
+{
+    return out->struct_size >= (p->flags & DAVIT_LIB_OFFSETS
+                                    ? offsetof(davit_encoding, ends) + sizeof out->ends
+                                    : offsetof(davit_encoding, starts));
 }
 
 static size_t count_threads(uint32_t wanted, size_t most)
@@ -264,8 +289,7 @@ int davit_text_encode(davit_text *text, const char *bytes, size_t n,
                       davit_records **out_records)
 {
     davit_encode_params p;
-    if (!read_params(text, params, &p) || !bytes || !out ||
-        out->struct_size < offsetof(davit_encoding, starts))
+    if (!read_params(text, params, &p) || (!bytes && n) || !out || !has_room(out, &p))
         return davit_usage("davit_text_encode needs a text, known flags and room",
                            out_records);
     DavitReport *report = davit_report_new();
@@ -279,7 +303,7 @@ int davit_text_count(davit_text *text, const char *bytes, size_t n,
                      davit_records **out_records)
 {
     davit_encode_params p;
-    if (!read_params(text, params, &p) || !bytes || !out_count)
+    if (!read_params(text, params, &p) || (!bytes && n) || !out_count)
         return davit_usage("davit_text_count needs a text and known flags", out_records);
     DavitReport *report = davit_report_new();
     davit_encoding out = {.struct_size = sizeof out};
@@ -350,11 +374,11 @@ int davit_text_encode_batch(davit_text *text, const char *const *bytes, const si
                             davit_encoding *out, davit_records **out_records)
 {
     Batch b = {.text = text, .bytes = bytes, .n = n, .count = count};
-    if (!read_params(text, params, &b.params) || !bytes || !n || !out)
+    if (!read_params(text, params, &b.params) || (count && (!bytes || !n || !out)))
         return davit_usage("davit_text_encode_batch needs texts, known flags and room",
                            out_records);
     for (size_t i = 0; i < count; i++) {
-        if (!bytes[i] || out[i].struct_size < offsetof(davit_encoding, starts))
+        if ((!bytes[i] && n[i]) || !has_room(&out[i], &b.params))
             return davit_usage("davit_text_encode_batch needs texts and room", out_records);
     }
     b.made = g_new0(davit_encoding, count + 1);
@@ -387,7 +411,7 @@ int davit_text_encode_batch(davit_text *text, const char *const *bytes, const si
 int davit_text_decode(const davit_text *text, const int32_t *ids, size_t n,
                       int skip_special, char **out, size_t *out_len)
 {
-    if (!text || (!ids && n) || !out)
+    if (!is_text(text) || (!ids && n) || !out)
         return DAVIT_LIB_USAGE;
     GString *made = g_string_new(NULL);
     davit_decode(text->tokenizer, ids, n, skip_special != 0, made);
@@ -399,9 +423,10 @@ int davit_text_decode(const davit_text *text, const int32_t *ids, size_t n,
 
 davit_text_stream *davit_text_stream_new(const davit_text *text, int skip_special)
 {
-    if (!text)
+    if (!is_text(text))
         return NULL;
     davit_text_stream *stream = g_new0(davit_text_stream, 1);
+    stream->magic = DAVIT_MAGIC_STREAM;
     stream->decoder = davit_decoder_new(text->tokenizer, skip_special != 0);
     stream->out = g_string_new(NULL);
     return stream;
@@ -409,8 +434,9 @@ davit_text_stream *davit_text_stream_new(const davit_text *text, int skip_specia
 
 void davit_text_stream_free(davit_text_stream *stream)
 {
-    if (!stream)
+    if (!is_stream(stream))
         return;
+    stream->magic = 0;
     davit_decoder_free(stream->decoder);
     g_string_free(stream->out, TRUE);
     g_free(stream);
@@ -419,7 +445,7 @@ void davit_text_stream_free(davit_text_stream *stream)
 int davit_text_stream_push(davit_text_stream *stream, int32_t id, const char **out,
                            size_t *out_len)
 {
-    if (!stream || !out || !out_len)
+    if (!is_stream(stream) || !out || !out_len)
         return DAVIT_LIB_USAGE;
     g_string_truncate(stream->out, 0);
     const bool known = davit_decoder_push(stream->decoder, id, stream->out);
@@ -430,7 +456,7 @@ int davit_text_stream_push(davit_text_stream *stream, int32_t id, const char **o
 
 int davit_text_stream_end(davit_text_stream *stream, const char **out, size_t *out_len)
 {
-    if (!stream || !out || !out_len)
+    if (!is_stream(stream) || !out || !out_len)
         return DAVIT_LIB_USAGE;
     g_string_truncate(stream->out, 0);
     davit_decoder_flush(stream->decoder, stream->out);

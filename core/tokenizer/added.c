@@ -91,6 +91,15 @@ bool davit_trie_add(DavitTrie *trie, const char *text, size_t len,
     return true;
 }
 
+const DavitAdded *davit_trie_find(const DavitTrie *trie, const char *text, size_t len)
+{
+    uint32_t at = trie->roots[(uint8_t)text[0]];
+
+    for (size_t i = 1; at && i < len; i++)
+        at = find_child(trie, at, text[i]);
+    return at ? g_array_index(trie->nodes, Node, at).added : NULL;
+}
+
 /* The longest token at @off, or NULL. */
 static const DavitAdded *match_at(const DavitTrie *trie, const char *text, size_t n,
                                   size_t off, size_t *out_end)
@@ -240,6 +249,10 @@ bool davit_splitter_next(DavitSplitter *s, DavitPart *out)
             start = strip_left(s, start);
         if (added->flags & DAVIT_ADDED_RSTRIP)
             end = strip_right(s, end);
+        if (end <= start) { /* the token before claimed its blanks: it gives no id */
+            s->done = end;
+            continue;
+        }
         s->held = added;
         s->held_start = start;
         s->held_end = end;

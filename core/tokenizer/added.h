@@ -19,12 +19,15 @@
 #define DAVIT_ADDED_NORMALIZED  8u
 #define DAVIT_ADDED_SPECIAL     16u
 #define DAVIT_ADDED_HIDDEN      32u /* has an id and a text, is never found in a text */
+#define DAVIT_ADDED_ONCE_NORMAL 64u /* this entry or an earlier one of its text was normalized */
 
 typedef struct DavitAdded {
     char *text; /* owned by the table that holds it */
     size_t len;
     int32_t id;
     uint32_t flags; /* DAVIT_ADDED_ */
+    char *spoken;   /* owned likewise: what it decodes as; NULL = text */
+    size_t spoken_len;
 } DavitAdded;
 
 /* A byte trie over some added tokens. */
@@ -34,6 +37,8 @@ void davit_trie_free(DavitTrie *trie); /* NULL is fine */
 /* @len > 0; a text added twice keeps the first. Returns: false when memory is gone. */
 bool davit_trie_add(DavitTrie *trie, const char *text, size_t len,
                     const DavitAdded *added);
+/* The token whose text is exactly @text, @len > 0, or NULL. */
+const DavitAdded *davit_trie_find(const DavitTrie *trie, const char *text, size_t len);
 bool davit_trie_is_empty(const DavitTrie *trie);
 
 /* Walk over a text: parts between added tokens and the tokens, in order. */

@@ -7,6 +7,7 @@
 #include <davit/help/ucd.h>
 
 #include "tokenizer/node.h"
+#include "tokenizer/normalize_text.h"
 #include "tokenizer/tokenizer_private.h"
 
 /* ---- pre-tokenizer ---- */
@@ -43,7 +44,7 @@ static int32_t read_metaspace(DavitPretok *pretok, const DavitNodePlace *place,
 
     if (status != DAVIT_OK)
         return status;
-    if (pretok->mark_len >= sizeof pretok->mark || g_utf8_strlen(mark, -1) != 1)
+    if (pretok->mark_len >= sizeof pretok->mark || davit_count_chars(mark, pretok->mark_len) != 1)
         return davit_node_invalid(place, "replacement", "one character",
                                   json_object_get(stage, "replacement"));
     memcpy(pretok->mark, mark, pretok->mark_len);
@@ -122,7 +123,7 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
     bpe->ignore_merges = parts->ignore_merges;
     bpe->has_unk_name = parts->unk != NULL;
     if (parts->unk)
-        bpe->unk = davit_vocab_find(t->vocab, parts->unk, strlen(parts->unk));
+        bpe->unk = davit_vocab_find(t->vocab, parts->unk, parts->unk_len);
     if (!davit_bpe_finish(bpe))
         return refuse_memory(parts->subject, report);
     for (int b = 0; bpe->byte_level && bpe->byte_fallback && b < 256; b++) {
@@ -148,6 +149,18 @@ static int32_t build_model(DavitTokenizer *t, const DavitTokParts *parts,
 
     t->model = parts->model;
     t->unk = -1;
+    if (t->model != DAVIT_MODEL_BPE && t->pretok.byte_level)
+        return davit_report_add(
+            report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                                    .status = DAVIT_E_UNSUPPORTED,
+                                    .stage = "open",
+                                    .subject = davit_report_text(report, "%s: model.type",
+                                                                 parts->subject),
+                                    .expected = "BPE behind a ByteLevel stage",
+                                    .found = t->model == DAVIT_MODEL_UNIGRAM ? "Unigram"
+                                                                             : "WordPiece",
+                                    .message = "this build does not know a vocabulary of this "
+                                               "kind over the letters of bytes"});
     if (t->model == DAVIT_MODEL_UNIGRAM)
         return davit_tok_build_unigram(t, parts, report);
     if (t->model == DAVIT_MODEL_WORDPIECE)
@@ -188,8 +201,27 @@ static int32_t check_declared(const DavitTokenizer *t, const DavitTokParts *part
     return DAVIT_OK;
 }
 
-/* Takes the text of @in. *next is the id that Hugging Face would give a new text: behind
- * the count of the model's tokens, and behind every added token. */
+/* The model's ids have holes, so that the id behind their number is another's. */
+static int32_t refuse_taken(const DavitTokenizer *t, const DavitTokParts *parts,
+                            const DavitAdded *added, int32_t declared, DavitReport *report)
+{
+    g_autofree char *shown = davit_escape(added->text, added->len, 80);
+    g_autofree char *member = g_strdup_printf("added_tokens: %s", shown);
+    g_autofree char *want = g_strdup_printf("the free id %d", declared);
+    g_autofree char *found = g_strdup_printf("%d", added->id);
+    size_t len;
+
+    if (!davit_vocab_text(t->vocab, added->id, &len))
+        return refuse_memory(parts->subject, report);
+    return davit_tok_invalid(parts, report, member, want, found,
+                             parts->ids_declared
+                                 ? "the id of an added token is taken"
+                                 : "the vocabulary has holes, and Hugging Face would give the "
+                                   "token an id that belongs to another");
+}
+
+/* Takes the text of @in. *next is the id that Hugging Face would give a new text: the count of
+ * the model's tokens and of the new ones so far, wherever the ids of the others lie. */
 static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdded *in,
                          int32_t *next, DavitReport *report)
 {
@@ -204,55 +236,96 @@ static int32_t add_token(DavitTokenizer *t, const DavitTokParts *parts, DavitAdd
     old = g_hash_table_lookup(t->added_ids, key);
     if (old) {
         /* The later entry's flags win, but what was special stays special. */
-        old->flags = in->flags | (old->flags & DAVIT_ADDED_SPECIAL);
+        old->flags = in->flags | (old->flags & (DAVIT_ADDED_SPECIAL | DAVIT_ADDED_ONCE_NORMAL));
+        if (in->flags & DAVIT_ADDED_NORMALIZED)
+            old->flags |= DAVIT_ADDED_ONCE_NORMAL;
         g_bytes_unref(key);
         return DAVIT_OK;
     }
     added = g_memdup2(in, sizeof *in);
     in->text = NULL;
+    if (in->flags & DAVIT_ADDED_NORMALIZED)
+        added->flags |= DAVIT_ADDED_ONCE_NORMAL;
     added->id = parts->ids_declared
                     ? -1
                     : davit_vocab_find(t->vocab, added->text, added->len);
     if (added->id < 0) {
-        added->id = parts->ids_declared ? declared : *next;
+        added->id = parts->ids_declared ? declared : (*next)++;
         if (davit_vocab_add(t->vocab, added->id, added->text, added->len) !=
             DAVIT_VOCAB_ADDED)
-            status =
-                davit_tok_invalid(parts, report, "added_tokens", "a free id", NULL,
-                                  "the id of an added token is taken");
+            status = refuse_taken(t, parts, added, declared, report);
     }
     g_ptr_array_add(t->added, added);
     g_hash_table_insert(t->added_ids, key, added);
-    if (added->id >= *next)
-        *next = added->id + 1;
     if (status == DAVIT_OK && added->id != declared)
         status = check_declared(t, parts, added, declared, report);
     return status;
 }
 
-static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
-                         const DavitTokParts *parts, DavitNormalScratch *scratch,
-                         DavitReport *report)
+/* A token that is, or once was, normalized decodes as its own normalised text, and skipping goes
+ * by that text: tokenizers, added_vocabulary.rs (simple_id_to_token, is_special_token). */
+static int32_t normalize_added(DavitTokenizer *t, DavitAdded *added, const DavitTokParts *parts,
+                               DavitNormalScratch *scratch, DavitReport *report)
 {
-    const char *text = added->text;
-    size_t len = added->len;
+    const DavitAdded *other;
+    const char *text;
+    size_t len;
     bool cut;
+
+    if (!(added->flags & DAVIT_ADDED_ONCE_NORMAL) || parts->added_as_spelled ||
+        (added->flags & DAVIT_ADDED_HIDDEN))
+        return DAVIT_OK;
+    text = davit_normalize(t->normalizer, scratch, added->text, added->len, &len, &cut);
+    if (!text || (len == 0 && (added->flags & DAVIT_ADDED_NORMALIZED)))
+        return davit_tok_invalid(parts, report, "added_tokens", "text that stays", added->text,
+                                 "the normalizer leaves nothing of the token");
+    if (len == added->len && memcmp(text, added->text, len) == 0)
+        return DAVIT_OK;
+    added->spoken = davit_tok_copy(text, len);
+    added->spoken_len = len;
+    g_autoptr(GBytes) key = g_bytes_new_static(added->spoken, len);
+    other = g_hash_table_lookup(t->added_ids, key);
+    t->id_flags[added->id] |= DAVIT_ID_SPOKEN;
+    if (other && (other->flags & DAVIT_ADDED_SPECIAL))
+        t->id_flags[added->id] |= DAVIT_ID_SILENT;
+    g_hash_table_insert(t->spoken, GINT_TO_POINTER(added->id), added);
+    return DAVIT_OK;
+}
+
+static void warn_alike(const DavitAdded *first, const DavitTokParts *parts,
+                       const DavitAdded *added, DavitReport *report)
+{
+    g_autofree char *mine = davit_escape(added->text, added->len, 80);
+    g_autofree char *other = davit_escape(first->text, first->len, 80);
+
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                .severity = DAVIT_WARNING,
+                                .stage = "open",
+                                .subject = davit_report_text(report, "%s: added_tokens: %s",
+                                                             parts->subject, mine),
+                                .expected = "a text of its own behind the normalizer",
+                                .found = davit_report_text(report, "the same as %s", other),
+                                .message = "two added tokens are alike to the normalizer: the first "
+                                           "is found, where Hugging Face takes one by chance"});
+}
+
+static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
+                         const DavitTokParts *parts, DavitReport *report)
+{
+    const bool normal = added->flags & DAVIT_ADDED_NORMALIZED;
+    const bool other = normal && added->spoken;
+
+    const char *text = other ? added->spoken : added->text;
+    const size_t len = other ? added->spoken_len : added->len;
 
     if (added->flags & DAVIT_ADDED_HIDDEN)
         return DAVIT_OK;
-    if (!(added->flags & DAVIT_ADDED_NORMALIZED))
-        return davit_trie_add(t->raw, text, len, added)
-                   ? DAVIT_OK
-                   : refuse_memory(parts->subject, report);
-    if (!parts->added_as_spelled)
-        text = davit_normalize(t->normalizer, scratch, text, len, &len, &cut);
-    if (!text || len == 0)
-        return davit_tok_invalid(parts, report, "added_tokens", "text that stays",
-                                 added->text,
-                                 "the normalizer leaves nothing of the token");
-    return davit_trie_add(t->normal, text, len, added)
-               ? DAVIT_OK
-               : refuse_memory(parts->subject, report);
+    if (!davit_trie_add(normal ? t->normal : t->raw, text, len, added))
+        return refuse_memory(parts->subject, report);
+    if (normal && davit_trie_find(t->normal, text, len) != added)
+        warn_alike(davit_trie_find(t->normal, text, len), parts, added, report);
+    return DAVIT_OK;
 }
 
 static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts,
@@ -268,10 +341,14 @@ static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts,
     if (status == DAVIT_OK && !t->id_flags)
         status = refuse_memory(parts->subject, report);
     for (guint i = 0; i < t->added->len && status == DAVIT_OK; i++) {
-        const DavitAdded *added = g_ptr_array_index(t->added, i);
+        DavitAdded *added = g_ptr_array_index(t->added, i);
 
-        t->id_flags[added->id] = added->flags & DAVIT_ADDED_SPECIAL ? 3 : 1;
-        status = fill_trie(t, added, parts, &scratch, report);
+        t->id_flags[added->id] = DAVIT_ID_ADDED;
+        if (added->flags & DAVIT_ADDED_SPECIAL)
+            t->id_flags[added->id] |= DAVIT_ID_SPECIAL;
+        status = normalize_added(t, added, parts, &scratch, report);
+        if (status == DAVIT_OK)
+            status = fill_trie(t, added, parts, report);
     }
     g_string_free(scratch.a, TRUE);
     g_string_free(scratch.b, TRUE);
@@ -285,6 +362,7 @@ static void free_added(void *data)
     DavitAdded *added = data;
 
     g_free(added->text);
+    g_free(added->spoken);
     g_free(added);
 }
 
@@ -298,6 +376,7 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     t->added = g_ptr_array_new_with_free_func(free_added);
     t->added_ids = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                          (GDestroyNotify)g_bytes_unref, NULL);
+    t->spoken = g_hash_table_new(NULL, NULL);
     t->raw = davit_trie_new();
     t->normal = davit_trie_new();
     t->source = g_strdup(parts->source);

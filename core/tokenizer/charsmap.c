@@ -8,6 +8,7 @@
 #include <davit/help/ucd.h>
 
 #include "base/cluster.h"
+#include "tokenizer/normalize_text.h"
 
 #define MARK "\xe2\x96\x81" /* U+2581 */
 
@@ -216,7 +217,7 @@ static const char *find(const DavitCharsmap *map, const char *text, size_t len,
 static void note_replaced(GArray *changes, const char *from, size_t used, const char *to)
 {
     const int32_t n = (int32_t)g_utf8_strlen(to, -1);
-    const int32_t more = n - (int32_t)g_utf8_strlen(from, (gssize)used);
+    const int32_t more = n - (int32_t)davit_count_chars(from, used);
 
     for (int32_t i = 0; i < n; i++) {
         const int32_t change = n - i <= more;

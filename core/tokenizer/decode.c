@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tokenizer/node.h"
+#include "tokenizer/normalize_text.h"
 
 void davit_decode_chain_clear(DavitDecodeChain *chain)
 {
@@ -43,7 +44,7 @@ static int32_t read_char(const DavitNodePlace *place, const json_t *node, const 
 
     if (status != DAVIT_OK)
         return status;
-    if (g_utf8_strlen(text, (gssize)out->pattern_len) != 1)
+    if (davit_count_chars(text, out->pattern_len) != 1)
         return davit_node_invalid(place, key, "one character",
                                   json_object_get(node, key));
     out->pattern = g_memdup2(text, out->pattern_len + 1);

@@ -458,11 +458,21 @@ bool davit_decoder_push(DavitDecoder *decoder, int32_t id, GString *out)
 {
     size_t len;
     const char *text = davit_tokenizer_text(decoder->tokenizer, id, &len);
+    uint8_t flags;
 
     if (!text)
         return false;
-    if (decoder->skip_special && davit_tokenizer_is_special(decoder->tokenizer, id))
+    flags = decoder->tokenizer->id_flags[id];
+    if (decoder->skip_special &&
+        (flags & (flags & DAVIT_ID_SPOKEN ? DAVIT_ID_SILENT : DAVIT_ID_SPECIAL)))
         return true;
+    if (flags & DAVIT_ID_SPOKEN) {
+        const DavitAdded *added =
+            g_hash_table_lookup(decoder->tokenizer->spoken, GINT_TO_POINTER(id));
+
+        text = added->spoken;
+        len = added->spoken_len;
+    }
     if (decoder->tokenizer->decoder.joined && decoder->started)
         g_string_append_c(out, ' ');
     decoder->started = true;

@@ -26,7 +26,7 @@ static int32_t refuse_facts(const DavitTokParts *parts, const char *member,
 
 static void note_special(DavitTokParts *parts, char *text, int64_t id, uint32_t flags)
 {
-    const DavitAdded added = {text, strlen(text), (int32_t)id, flags};
+    const DavitAdded added = {.text = text, .len = strlen(text), .id = (int32_t)id, .flags = flags};
 
     g_array_append_val(parts->added, added);
 }
@@ -108,11 +108,13 @@ int32_t davit_tok_read_facts(DavitTokParts *parts, const char *text, DavitReport
     if (json_is_string(json_object_get(model, "continuing_subword_prefix")))
         parts->inside =
             g_strdup(json_string_value(json_object_get(model, "continuing_subword_prefix")));
+    parts->inside_len = parts->inside ? strlen(parts->inside) : 0;
     parts->max_chars =
         (uint64_t)json_integer_value(json_object_get(model, "max_input_chars_per_word"));
     unk = json_object_get(model, "unk_token");
     if (json_is_string(unk))
-        parts->unk = g_strdup(json_string_value(unk));
+        parts->unk = davit_tok_copy(json_string_value(unk), json_string_length(unk));
+    parts->unk_len = json_string_length(unk);
     good = read_tokens(parts, facts);
     json_decref(facts);
     return good ? DAVIT_OK : refuse_facts(parts, "added_tokens", NULL, report);

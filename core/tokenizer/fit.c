@@ -65,6 +65,7 @@ static int32_t read_padding(DavitFit *out, const DavitNodePlace *place,
         return davit_node_invalid(place, "pad_id", "an id, and at most 1048576 of them",
                                   json_object_get(node, "pad_id"));
     out->least = number;
+    out->fixed = json_is_object(strategy);
     if (multiple && !json_is_null(multiple)) {
         status = davit_node_count(place, node, "pad_to_multiple_of", &number);
         if (status == DAVIT_OK && number > MOST_PADS)
@@ -97,7 +98,8 @@ DavitFitting davit_fit(const DavitFit *fit, size_t n, size_t added)
     size_t total, want;
 
     if (fit->cuts) {
-        const size_t room = fit->most > added ? fit->most - added : 0;
+        /* Where not even the added ids have room, Hugging Face's subtraction wraps, and nothing is cut. */
+        const size_t room = fit->most >= added ? fit->most - added : SIZE_MAX;
 
         if (n > room) {
             out.from = fit->cut_left ? n - room : 0;
@@ -106,9 +108,10 @@ DavitFitting davit_fit(const DavitFit *fit, size_t n, size_t added)
     }
     total = want = out.n + added;
     if (fit->pads) {
-        want = MAX(total, fit->least);
+        want = fit->fixed ? fit->least : total; /* a longer text is not filled up to a multiple */
         if (fit->multiple > 0 && want % fit->multiple > 0)
             want += fit->multiple - want % fit->multiple;
+        want = MAX(want, total);
     }
     if (fit->pad_left)
         out.front = want - total;

@@ -14,6 +14,7 @@ typedef struct DavitFit {
     bool cuts, pads;
     uint64_t most;    /* ids at most, those added round the text counted */
     bool cut_left;    /* the end of the text stays */
+    bool fixed;       /* filled up to @least, rounded; else only to a whole @multiple */
     uint64_t least;   /* ids at least, filled up with pad */
     uint64_t multiple; /* their number is a multiple of it; 0 = any */
     bool pad_left;

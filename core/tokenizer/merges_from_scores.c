@@ -8,6 +8,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/normalize_text.h"
 #include "tokenizer/tokenizer_private.h"
 
 #define TWO_TOKENS 16384u /* fewer are not worth a thread */
@@ -89,7 +90,7 @@ static void add_ways(const DavitVocab *vocab, uint32_t id, GArray *ways)
 
     if (!text || len < 2)
         return;
-    like.left_chars = (uint32_t)g_utf8_strlen(text, (gssize)len);
+    like.left_chars = (uint32_t)davit_count_chars(text, len);
     for (size_t off = len; like.right_chars + n < like.left_chars;) {
         off = (size_t)davit_ucd_back(text, off);
         right[n++] = (DavitVocabText){text + off, len - off};

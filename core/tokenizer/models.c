@@ -198,10 +198,9 @@ int32_t davit_tok_build_wordpiece(DavitTokenizer *t, const DavitTokParts *parts,
 {
     DavitWordPiece *w = &t->wordpiece;
 
-    w->unk = davit_vocab_find(t->vocab, parts->unk, strlen(parts->unk));
+    w->unk = davit_vocab_find(t->vocab, parts->unk, parts->unk_len);
     w->max_chars = parts->max_chars;
     t->unk = w->unk;
-    return check_made(davit_wordpiece_init(w, t->vocab, parts->inside,
-                                           strlen(parts->inside)),
+    return check_made(davit_wordpiece_init(w, t->vocab, parts->inside, parts->inside_len),
                       parts, report);
 }

@@ -182,6 +182,8 @@ static int32_t read_own(const DavitNodePlace *place, const json_t *node,
     if (strcmp(type, "Prepend") == 0) {
         out->kind = STEP_PREPEND;
         status = davit_node_text(place, node, "prepend", &content, &out->content_len);
+        if (status == DAVIT_OK && out->content_len == 0) /* Hugging Face's places go wrong */
+            return davit_node_unsupported(place, "prepend", "a text that is not empty", "\"\"");
         if (status == DAVIT_OK)
             out->content = g_memdup2(content, out->content_len + 1);
         return status;

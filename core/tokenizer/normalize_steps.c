@@ -38,6 +38,13 @@ static void keep(Work *work, const char *text, size_t n)
     davit_trace_keep(work->trace, (size_t)(text - work->in), n);
 }
 
+/* What stands for a match has the place of its last character, so that a text does not start at its
+ * start any more where several characters, or none, made way for its first. */
+static bool moves_start(const Step *step, const char *match, size_t len)
+{
+    return step->content_len == 0 || davit_count_chars(match, len) > 1;
+}
+
 /* The step's content instead of what ends at @end. */
 static void put(Work *work, const Step *step, const char *end)
 {
@@ -52,7 +59,7 @@ static bool replace(const Step *step, Work *work, size_t len)
 
     if (!hit)
         return false;
-    *work->cut |= hit == text && step->content_len == 0;
+    *work->cut |= hit == text && moves_start(step, hit, step->pattern_len);
     for (; hit; hit = find_text(text, len, step->pattern, step->pattern_len)) {
         keep(work, text, (size_t)(hit - text));
         put(work, step, hit + step->pattern_len);
@@ -71,6 +78,7 @@ static bool replace_blanks(const Step *step, Work *work, size_t len)
 
     if (!hit)
         return false;
+    *work->cut |= hit == text;
     for (; hit; hit = find_text(text, len, "  ", 2)) {
         const size_t at = (size_t)(hit - text);
         size_t end = at + 2;
@@ -103,7 +111,7 @@ static int replace_regex(const Step *step, Work *work, size_t len)
         for (int64_t i = 0; i < n; i++) {
             keep(work, text + done, pairs[2 * i] - done);
             put(work, step, text + pairs[2 * i + 1]);
-            *work->cut |= step->content_len == 0 && pairs[2 * i] == 0;
+            *work->cut |= pairs[2 * i] == 0 && moves_start(step, text, pairs[2 * i + 1]);
             done = pairs[2 * i + 1];
             any = true;
         }

@@ -95,3 +95,12 @@ bool davit_nmt_append(GString *out, const char *text, size_t len)
     }
     return cut;
 }
+
+size_t davit_count_chars(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += ((uint8_t)text[i] & 0xc0) != 0x80;
+    return n;
+}

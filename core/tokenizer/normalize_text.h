@@ -25,4 +25,7 @@ void davit_bert_chinese_append(GString *out, const char *text, size_t len);
 /* Nmt: some control characters vanish, other blanks become a space. */
 bool davit_nmt_append(GString *out, const char *text, size_t len);
 
+/* Characters of @len bytes of UTF-8, NUL among them (which GLib's count ends at). */
+size_t davit_count_chars(const char *text, size_t len);
+
 #endif

@@ -5,6 +5,16 @@
 
 #include "tokenizer/tokenizer_private.h"
 
+char *davit_tok_copy(const char *text, size_t len)
+{
+    char *copy = g_malloc(len + 1);
+
+    if (len > 0)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}
+
 static void clear_added(void *data)
 {
     g_free(((DavitAdded *)data)->text);

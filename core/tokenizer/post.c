@@ -127,6 +127,14 @@ static void wrap(DavitPost *whole, const DavitPost *outer)
         append_id(&whole->suffix, outer->suffix.ids[i]);
 }
 
+/* Behind a template each of its pieces is a text of its own, and a stage that follows goes round every
+ * one of them: tokenizers, processors/template.rs and bert.rs. */
+static bool is_apart(const json_t *stage)
+{
+    return json_array_size(json_object_get(stage, "single")) > 1 &&
+           strcmp(json_string_value(json_object_get(stage, "type")), "TemplateProcessing") == 0;
+}
+
 int32_t davit_post_init(DavitPost *out, const json_t *node, const char *subject,
                         DavitReport *report)
 {
@@ -135,10 +143,17 @@ int32_t davit_post_init(DavitPost *out, const json_t *node, const char *subject,
     size_t n;
     int32_t status = davit_node_flatten(&place, node, "processors", stages, &n);
 
+    bool apart = false;
+
     for (size_t i = 0; status == DAVIT_OK && i < n; i++) {
         DavitPost stage = {0};
 
         status = read_stage(&place, stages[i], &stage);
+        if (status == DAVIT_OK && apart && stage.prefix.n + stage.suffix.n > 0)
+            status = davit_node_unsupported(
+                &place, "processors", "nothing that adds tokens behind a TemplateProcessing",
+                davit_node_type(&place, stages[i]));
+        apart = apart || is_apart(stages[i]);
         if (status == DAVIT_OK)
             wrap(out, &stage);
         davit_post_clear(&stage);

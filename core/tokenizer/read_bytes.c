@@ -42,12 +42,31 @@ static bool is_tiktoken(const char *text, size_t len)
            davit_tok_is_base64(text, (size_t)(space - text));
 }
 
+/* Editors put it there; no reader of these formats passes over it. */
+static DavitTokenizer *refuse_mark(const char *subject, DavitReport *report)
+{
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                                     .status = DAVIT_E_CORRUPT,
+                                     .stage = "open",
+                                     .subject = subject,
+                                     .expected = "the first byte of a tokenizer",
+                                     .found = "a byte order mark (ef bb bf)",
+                                     .message = "the file was saved with a byte order mark, which "
+                                                "no tokenizer file has",
+                                     .hint = "take the file from the model's origin again, or save "
+                                             "it as UTF-8 without the mark"});
+    return NULL;
+}
+
 DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
                                            const char *subject, DavitRegistry *registry,
                                            DavitReport *report)
 {
     size_t at = 0;
 
+    if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+        return refuse_mark(subject, report);
     while (at < len && g_ascii_isspace(bytes[at]))
         at++;
     if (at < len && bytes[at] == '{') {

@@ -14,6 +14,7 @@
 #define TYPE_UNKNOWN 2
 #define TYPE_CONTROL 3
 #define TYPE_USER    4
+#define TYPE_LAST    6 /* a byte */
 
 #define MAX_TOKENS (DAVIT_TOK_MAX_ID + 1u)
 /* What the vocabulary takes for sure: its limit is 2 GiB, and respelled runs of spaces
@@ -70,8 +71,10 @@ static void respell(GString *room, davit_span *text)
 
 static void note_added(DavitTokParts *parts, davit_span text, uint64_t id, uint32_t type)
 {
-    const DavitAdded added = {g_strndup(text.ptr, text.len), text.len, (int32_t)id,
-                              type == TYPE_USER ? 0 : DAVIT_ADDED_SPECIAL};
+    const DavitAdded added = {.text = davit_tok_copy(text.ptr, text.len),
+                              .len = text.len,
+                              .id = (int32_t)id,
+                              .flags = type == TYPE_USER ? 0 : DAVIT_ADDED_SPECIAL};
 
     g_array_append_val(parts->added, added);
 }
@@ -113,6 +116,8 @@ static int32_t read_tokens(DavitTokParts *parts, const DavitGgufVocab *v, bool p
                                 "the string runs past the array's end");
         if (davit_ucd_check(text.ptr, text.len) != text.len)
             return refuse_token(parts, report, id, "the token is not valid UTF-8");
+        if (type > TYPE_LAST)
+            return refuse_token(parts, report, id, "tokenizer.ggml.token_type has no such type");
         if (pieces && type == TYPE_USER)
             respell(room, &text);
         if (words)
@@ -253,7 +258,10 @@ int32_t davit_tok_gguf_post(DavitTokParts *parts, const DavitGgufVocab *v,
     json_decref(facts);
     davit_tok_make_post(parts, bos ? v->bos : -1, eos ? v->eos : -1);
     if ((bos && v->bos < 0) || (eos && v->eos < 0))
-        return invalid(parts, report, "tokenizer.ggml.bos_token_id", "an id", "absent",
+        return invalid(parts, report,
+                       bos && v->bos < 0 ? "tokenizer.ggml.bos_token_id"
+                                         : "tokenizer.ggml.eos_token_id",
+                       "an id", "absent",
                        "the file says to add a token that it does not name");
     return DAVIT_OK;
 }
@@ -309,6 +317,36 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
     return name;
 }
 
+/* Names with an '@' are the core's, for vocabularies that have no pre name; no file may use one. */
+static int32_t refuse_own_name(const DavitTokParts *parts, const DavitGgufVocab *v,
+                               DavitReport *report)
+{
+    return davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_PRETOKENIZER_UNKNOWN,
+                                .status = DAVIT_E_UNSUPPORTED,
+                                .stage = "open",
+                                .subject = davit_report_text(report, "%s: tokenizer.ggml.pre",
+                                                             parts->subject),
+                                .expected = "a name that a tokenizer plugin claims",
+                                .found = davit_report_text(report, "%.*s",
+                                                           (int)MIN(v->pre.len, 200), v->pre.ptr),
+                                .message = "no GGUF pre-tokenizer has such a name"});
+}
+
+static void warn_no_types(const DavitTokParts *parts, DavitReport *report)
+{
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_ASSUMED,
+                                     .severity = DAVIT_WARNING,
+                                     .stage = "open",
+                                     .subject = davit_report_text(
+                                         report, "%s: tokenizer.ggml.token_type", parts->subject),
+                                     .expected = "a type for every token",
+                                     .found = "absent",
+                                     .message = "no token is known as special: none is found in a "
+                                                "text as a whole, and decoding leaves none out"});
+}
+
 static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                         DavitRegistry *registry, DavitReport *report)
 {
@@ -328,14 +366,20 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                 .subject =
                     davit_report_text(report, "%s: tokenizer.ggml.model", parts->subject),
                 .expected = "gpt2, llama, gemma4, t5 or bert",
-                .found = davit_report_text(report, "%.*s", (int)MIN(v->model.len, 80),
-                                           v->model.ptr ? v->model.ptr : ""),
+                .found = v->model.ptr ? davit_report_text(report, "%.*s",
+                                                          (int)MIN(v->model.len, 80),
+                                                          v->model.ptr)
+                                      : "absent",
                 .message = "this build does not know the tokenizer model"});
+    if (status == DAVIT_OK && name == v->pre.ptr && name_len > 0 && name[0] == '@')
+        return refuse_own_name(parts, v, report);
     if (status == DAVIT_OK)
         status = davit_shape_find_pre(registry, name, name_len, parts->subject,
                                       &parts->claim, report);
     if (status != DAVIT_OK)
         return status;
+    if (!v->types)
+        warn_no_types(parts, report);
     parts->has_claim = true;
     status = davit_tok_read_facts(parts, parts->claim.shape.gguf_facts, report);
     if (status == DAVIT_OK)
@@ -357,7 +401,8 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
         size_t len;
         const char *unk = davit_vocab_text(parts->vocab, v->unk, &len);
 
-        parts->unk = g_strndup(unk ? unk : "", unk ? len : 0);
+        parts->unk_len = unk ? len : 0;
+        parts->unk = davit_tok_copy(unk, parts->unk_len);
     }
     if (status == DAVIT_OK && strcmp(name, "@llama") == 0)
         davit_report_add(

@@ -93,13 +93,18 @@ static int32_t read_added_member(DavitTokReading *r, const davit_json_event *key
     status = davit_tok_json_next(r, &event);
     if (status != DAVIT_OK)
         return status;
-    if (is_id && event.type == DAVIT_JSON_INT && event.i64 >= 0 &&
-        event.i64 <= DAVIT_TOK_MAX_ID) {
+    if (is_id && event.type == DAVIT_JSON_INT &&
+        (event.i64 < 0 || event.i64 > DAVIT_TOK_MAX_ID))
+        return davit_tok_json_invalid(
+            r, "added_tokens", "an id from 0 to 16777216",
+            davit_report_text(r->report, "%" G_GINT64_FORMAT, event.i64),
+            "the id is out of range");
+    if (is_id && event.type == DAVIT_JSON_INT) {
         added->id = (int32_t)event.i64;
         *seen |= SEEN_ID;
     } else if (is_content && event.type == DAVIT_JSON_STRING) {
         g_free(added->text);
-        added->text = g_strndup(event.text.ptr, event.text.len);
+        added->text = davit_tok_copy(event.text.ptr, event.text.len);
         added->len = event.text.len;
         *seen |= SEEN_CONTENT;
     } else if (flag &&
@@ -146,6 +151,25 @@ static int32_t read_added(DavitTokReading *r)
 
 /* ---- the file ---- */
 
+/* There is one version; another may mean anything. */
+static int32_t read_version(DavitTokReading *r)
+{
+    davit_json_event event;
+    int32_t status = davit_tok_json_next(r, &event);
+
+    if (status != DAVIT_OK)
+        return status;
+    if (event.type != DAVIT_JSON_STRING)
+        return davit_tok_json_invalid(r, "version", "\"1.0\"", NULL,
+                                      "the version is not a string");
+    if (!davit_json_is(&event, "1.0"))
+        return davit_tok_json_unsupported(r, "version", "1.0",
+                                          davit_report_text(r->report, "%.*s",
+                                                            (int)MIN(event.text.len, 80),
+                                                            event.text.ptr));
+    return DAVIT_OK;
+}
+
 static int32_t read_member(DavitTokReading *r, const davit_json_event *key)
 {
     davit_json_event event;
@@ -167,6 +191,8 @@ static int32_t read_member(DavitTokReading *r, const davit_json_event *key)
         return read_tree(r, "truncation", &r->parts->truncation);
     if (davit_json_is(key, "padding"))
         return read_tree(r, "padding", &r->parts->padding);
+    if (davit_json_is(key, "version"))
+        return read_version(r);
     status = davit_tok_json_next(r, &event);
     return status == DAVIT_OK ? davit_tok_json_skip(r, &event) : status;
 }

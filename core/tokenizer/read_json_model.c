@@ -52,7 +52,8 @@ static int32_t read_unk(DavitTokReading *r)
         return davit_tok_json_invalid(r, "model.unk_token", "a string or null", NULL,
                                       "unk_token is neither");
     g_free(r->parts->unk);
-    r->parts->unk = g_strndup(event.text.ptr, event.text.len);
+    r->parts->unk = davit_tok_copy(event.text.ptr, event.text.len);
+    r->parts->unk_len = event.text.len;
     return DAVIT_OK;
 }
 
@@ -86,7 +87,8 @@ static int32_t read_prefix(DavitTokReading *r)
         return davit_tok_json_invalid(r, "model.continuing_subword_prefix",
                                       "a string or null", NULL, "the prefix is neither");
     g_free(r->parts->inside);
-    r->parts->inside = g_strndup(event.text.ptr, event.text.len);
+    r->parts->inside = davit_tok_copy(event.text.ptr, event.text.len);
+    r->parts->inside_len = event.text.len;
     return DAVIT_OK;
 }
 

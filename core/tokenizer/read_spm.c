@@ -82,10 +82,12 @@ static int32_t read_piece(Model *m, davit_span message)
     g_array_append_val(m->scores, score);
     g_array_append_val(m->types, type);
     if (type == TYPE_CONTROL || type == TYPE_UNKNOWN || type == TYPE_USER) {
-        const DavitAdded added = {g_strndup(text.ptr, text.len), text.len, (int32_t)id,
-                                  type == TYPE_USER
-                                      ? DAVIT_ADDED_NORMALIZED
-                                      : DAVIT_ADDED_SPECIAL | DAVIT_ADDED_HIDDEN};
+        const DavitAdded added = {.text = davit_tok_copy(text.ptr, text.len),
+                                  .len = text.len,
+                                  .id = (int32_t)id,
+                                  .flags = type == TYPE_USER
+                                               ? DAVIT_ADDED_NORMALIZED
+                                               : DAVIT_ADDED_SPECIAL | DAVIT_ADDED_HIDDEN};
 
         g_array_append_val(m->parts->added, added);
     }
@@ -409,7 +411,8 @@ static int32_t fill_parts(Model *m)
     parts->specials[DAVIT_SPECIAL_PAD] = role(m, m->pad);
     if (!unk)
         return invalid(m, "trainer_spec.unk_id", "a piece", "there is no unknown piece");
-    parts->unk = g_strndup(unk, len);
+    parts->unk = davit_tok_copy(unk, len);
+    parts->unk_len = len;
     parts->byte_fallback = m->byte_fallback;
     parts->fuse_unk = true;
     parts->unk_id = parts->specials[DAVIT_SPECIAL_UNK];

@@ -164,8 +164,10 @@ static int32_t check_vocab(Reading *r)
 
 static int32_t add_special(Reading *r, const char *text, int64_t id)
 {
-    const DavitAdded added = {g_strdup(text), strlen(text), (int32_t)id,
-                              DAVIT_ADDED_SPECIAL | DAVIT_ADDED_HIDDEN};
+    const DavitAdded added = {.text = g_strdup(text),
+                              .len = strlen(text),
+                              .id = (int32_t)id,
+                              .flags = DAVIT_ADDED_SPECIAL | DAVIT_ADDED_HIDDEN};
 
     if (strcmp(text, "<s>") == 0)
         r->parts->specials[DAVIT_SPECIAL_BOS] = (int32_t)id;

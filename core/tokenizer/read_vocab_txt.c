@@ -76,7 +76,7 @@ static int32_t read_lines(DavitTokParts *parts, const char *text, size_t len, bo
                                      "the vocabulary is too large");
         *cased |= has_capitals(line);
         for (size_t i = 0; i < G_N_ELEMENTS(specials); i++) {
-            const DavitAdded added = {NULL, line.len, id, DAVIT_ADDED_SPECIAL};
+            const DavitAdded added = {.len = line.len, .id = id, .flags = DAVIT_ADDED_SPECIAL};
 
             if (!is(line, specials[i]))
                 continue;

@@ -109,13 +109,23 @@ static const char *inner_text(const json_t *value)
     return json_string_value(value);
 }
 
+/* Equal bytes at the ends, of at most @most. */
+static size_t common_suffix(const char *a, const char *b, size_t most)
+{
+    const size_t n_a = strlen(a), n_b = strlen(b);
+    size_t n = 0;
+
+    while (n < most && a[n_a - 1 - n] == b[n_b - 1 - n])
+        n++;
+    return n;
+}
+
 /* Do two texts start or end alike? If not, their difference says nothing. */
 static bool is_alike(const char *a, const char *b)
 {
-    const size_t n_a = strlen(a), n_b = strlen(b);
-    const size_t n = MIN(MIN(n_a, n_b), 8);
+    const size_t n = MIN(strlen(a), strlen(b));
 
-    return n == 0 || a[0] == b[0] || memcmp(a + n_a - n, b + n_b - n, n) == 0;
+    return n == 0 || a[0] == b[0] || common_suffix(a, b, n) >= MIN((n + 1) / 2, 8);
 }
 
 static size_t common_prefix(const char *a, const char *b)
@@ -127,6 +137,14 @@ static size_t common_prefix(const char *a, const char *b)
     while (n > 0 && ((unsigned char)a[n] & 0xc0) == 0x80)
         n--;
     return n;
+}
+
+/* The part of the longer text that is in both, at their starts and ends. */
+static double alike_share(const char *a, const char *b)
+{
+    const size_t n = MIN(strlen(a), strlen(b)), first = common_prefix(a, b);
+
+    return (double)(first + common_suffix(a, b, n - first)) / (double)MAX(strlen(a), strlen(b));
 }
 
 /* Bytes of a difference that are shown: enough to see it, and few enough for a terminal. */
@@ -192,8 +210,7 @@ static double compare_stages(const json_t *a, const json_t *b, const char **out_
         if (!*out_key || strcmp(key, "type") == 0)
             *out_key = key;
         if (s && t && *t)
-            score +=
-                0.9 * (double)common_prefix(s, t) / (double)MAX(strlen(t), strlen(s));
+            score += 0.9 * alike_share(s, t);
     }
     return score;
 }

@@ -211,7 +211,7 @@ static void broken_unigrams_are_refused(void)
     cut.vocab.charsmap = (davit_span){"\x10\0\0\0\0\0\0\0", 8};
     refused(&cut, DAVIT_R_TOKENIZER_INVALID, "x.gguf: normalizer.precompiled_charsmap");
     none.vocab.add_eos = 1;
-    refused(&none, DAVIT_R_TOKENIZER_INVALID, "x.gguf: tokenizer.ggml.bos_token_id");
+    refused(&none, DAVIT_R_TOKENIZER_INVALID, "x.gguf: tokenizer.ggml.eos_token_id");
     far.vocab.unk = 9;
     refused(&far, DAVIT_R_TOKENIZER_INVALID, "x.gguf: tokenizer.ggml.unknown_token_id");
 }

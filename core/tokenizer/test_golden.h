@@ -29,4 +29,7 @@ const DavitRecord *davit_test_find(const DavitReport *report, uint32_t code);
 void davit_test_encode(const DavitTokenizer *tokenizer, const char *text, uint32_t flags,
                        const char *want);
 
+/* Add the cases of test_odd.c. */
+void davit_test_odd(void);
+
 #endif

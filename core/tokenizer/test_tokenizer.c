@@ -72,6 +72,40 @@ static const Bad bads[] = {
      "t.json: post_processor.special_tokens",
      NULL,
      "absent"},
+    {"prepend_of_nothing",
+     {.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\"}"},
+     DAVIT_R_TOKENIZER_UNSUPPORTED,
+     "t.json: normalizer.prepend",
+     NULL,
+     "\"\""},
+    {"processor_behind_a_template",
+     {.post = "{\"type\":\"Sequence\",\"processors\":[{\"type\":\"TemplateProcessing\",\"single\":["
+              "{\"SpecialToken\":{\"id\":\"b\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\","
+              "\"type_id\":0}}],\"special_tokens\":{\"b\":{\"id\":\"b\",\"ids\":[1],\"tokens\":["
+              "\"b\"]}}},{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}]}"},
+     DAVIT_R_TOKENIZER_UNSUPPORTED,
+     "t.json: post_processor.processors",
+     NULL,
+     "BertProcessing"},
+    {"unigram_over_letters_of_bytes",
+     {.model = "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",0.0]]}"},
+     DAVIT_R_TOKENIZER_UNSUPPORTED,
+     "t.json: model.type",
+     NULL,
+     "Unigram"},
+    {"added_id_is_huge",
+     {.added = "[" TOKEN("2147483648", "x", "false") "]"},
+     DAVIT_R_TOKENIZER_INVALID,
+     "t.json: added_tokens",
+     "an id from 0 to 16777216",
+     "2147483648"},
+    {"id_behind_holes_is_taken",
+     {.added = "[" TOKEN("3", "x", "false") "]",
+      .model = "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},\"merges\":[]}"},
+     DAVIT_R_TOKENIZER_INVALID,
+     "t.json: added_tokens: x",
+     "the free id 3",
+     "2"},
     {"stage_without_type",
      {.decoder = "{\"decoders\":[]}"},
      DAVIT_R_TOKENIZER_INVALID,
@@ -460,5 +494,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tokenizer/no_plugin_no_tokenizer", no_plugin_no_tokenizer);
     g_test_add_func("/tokenizer/unreachable_added_tokens_are_told",
                     unreachable_added_tokens_are_told);
+    davit_test_odd();
     return g_test_run();
 }

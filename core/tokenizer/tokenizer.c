@@ -17,6 +17,7 @@ void davit_tokenizer_free(DavitTokenizer *t)
     davit_post_clear(&t->post);
     davit_decode_chain_clear(&t->decoder);
     g_hash_table_destroy(t->added_ids);
+    g_hash_table_destroy(t->spoken);
     g_ptr_array_free(t->added, TRUE);
     davit_trie_free(t->raw);
     davit_trie_free(t->normal);
@@ -56,12 +57,12 @@ static bool has_flag(const DavitTokenizer *tokenizer, int32_t id, uint8_t flag)
 
 bool davit_tokenizer_is_special(const DavitTokenizer *tokenizer, int32_t id)
 {
-    return has_flag(tokenizer, id, 2);
+    return has_flag(tokenizer, id, DAVIT_ID_SPECIAL);
 }
 
 bool davit_tokenizer_is_added(const DavitTokenizer *tokenizer, int32_t id)
 {
-    return has_flag(tokenizer, id, 1);
+    return has_flag(tokenizer, id, DAVIT_ID_ADDED);
 }
 
 int32_t davit_tokenizer_special(const DavitTokenizer *tokenizer, DavitSpecial role)

@@ -44,6 +44,11 @@ typedef struct DavitPretok {
     size_t mark_len;
 } DavitPretok;
 
+#define DAVIT_ID_ADDED   1u
+#define DAVIT_ID_SPECIAL 2u
+#define DAVIT_ID_SPOKEN  4u /* decodes as another text than its own */
+#define DAVIT_ID_SILENT  8u /* that text is a special token's, which decoding can skip */
+
 struct DavitTokenizer {
     DavitVocab *vocab;
     DavitModelKind model; /* which of the three below is filled */
@@ -60,7 +65,8 @@ struct DavitTokenizer {
     GPtrArray *added;        /* DavitAdded, owned, in file order, one per text */
     GHashTable *added_ids;   /* GBytes (owned) of the text to DavitAdded */
     DavitTrie *raw, *normal; /* passes 1 and 2 */
-    uint8_t *id_flags;       /* by id: 1 added, 2 special */
+    uint8_t *id_flags;       /* by id: DAVIT_ID_ */
+    GHashTable *spoken;      /* id to DavitAdded (borrowed) of those with DAVIT_ID_SPOKEN */
     int32_t specials[DAVIT_N_SPECIALS];
     char *source, *family, *plugin, *canonical, *why; /* owned; for explain */
 };
@@ -89,12 +95,14 @@ typedef struct DavitTokParts {
     size_t n_pending;
     GArray *added;     /* DavitAdded with declared ids, texts owned */
     char *unk;         /* owned; NULL = no unknown token */
+    size_t unk_len;
     DavitModelKind model;
     GArray *scores;    /* double by id, owned; Unigram */
     GArray *types;     /* uint8_t by id, DAVIT_SCORE_, or shorter; Unigram */
     int64_t unk_id;    /* Unigram; -1 = none */
     bool sentencepiece; /* Unigram: sentencepiece's arithmetic */
     char *inside;      /* owned; WordPiece: prefix of tokens inside a word */
+    size_t inside_len;
     uint64_t max_chars; /* WordPiece: of one word */
     DavitNormalizer *own_normalizer; /* owned; NULL = as `normalizer` says */
     bool added_as_spelled; /* added tokens of the normalised text are not normalised themselves */
@@ -110,6 +118,9 @@ typedef struct DavitTokParts {
 
 void davit_tok_parts_init(DavitTokParts *parts, const char *subject, const char *source);
 void davit_tok_parts_clear(DavitTokParts *parts);
+
+/* (owned) a copy of @len bytes, NUL bytes among them, with one behind. */
+char *davit_tok_copy(const char *text, size_t len);
 
 /* Returns: (owned) the tokenizer; takes vocab and texts out of @parts. */
 DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "tokenizer/normalize_text.h"
+
 DavitPiecesMade davit_wordpiece_init(DavitWordPiece *w, const DavitVocab *vocab,
                                      const char *prefix, size_t prefix_len)
 {
@@ -60,7 +62,7 @@ int32_t davit_wordpiece_encode(const DavitWordPiece *w, const char *word, size_t
 {
     const size_t before = out->n;
     bool unknown = len > w->max_chars &&
-                   (uint64_t)g_utf8_strlen(word, (gssize)len) > w->max_chars;
+                   davit_count_chars(word, len) > w->max_chars;
 
     for (size_t at = 0; at < len && !unknown;) {
         size_t end = at;

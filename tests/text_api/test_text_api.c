@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <glib.h>
+#include <glib/gstdio.h>
 
 #include <libdavit.h>
 
@@ -163,9 +164,165 @@ static void wrong_calls_say_so(void)
     davit_encoding out = {.struct_size = sizeof out};
     g_assert_cmpint(davit_text_encode(text, "a", 1, &odd, &out, NULL), ==,
                     DAVIT_LIB_USAGE);
-    g_assert_cmpint(davit_text_encode(text, NULL, 0, NULL, &out, NULL), ==,
+    g_assert_cmpint(davit_text_encode(text, NULL, 1, NULL, &out, NULL), ==,
                     DAVIT_LIB_USAGE);
+    g_assert_null(out.ids);
+    g_assert_cmpint(davit_text_encode(text, NULL, 0, NULL, &out, NULL), ==, 0);
+    g_assert_cmpuint(out.n, ==, 0);
+    davit_encoding_clear(&out);
+    g_assert_cmpint(davit_text_encode_batch(text, NULL, NULL, 0, NULL, NULL, NULL), ==, 0);
     davit_text_free(text);
+}
+
+/* A handle of another kind is refused, not used. */
+static void handles_are_told_apart(void)
+{
+    davit_text *text = load(FILE_OF("gpt2.json"));
+    davit_text_stream *stream = davit_text_stream_new(text, 0);
+    davit_text *wrong = (davit_text *)stream;
+    davit_encoding out = {.struct_size = sizeof out};
+    char *made;
+    const char *part;
+    size_t n;
+
+    g_assert_cmpint(davit_text_encode(wrong, "a", 1, NULL, &out, NULL), ==, DAVIT_LIB_USAGE);
+    g_assert_cmpint(davit_text_decode(wrong, NULL, 0, 0, &made, &n), ==, DAVIT_LIB_USAGE);
+    g_assert_null(davit_text_stream_new(wrong, 0));
+    g_assert_null(davit_text_token(wrong, 0, &n));
+    g_assert_cmpint(davit_text_id(wrong, "a", 1), ==, -1);
+    g_assert_cmpint(davit_text_stream_push((davit_text_stream *)text, 0, &part, &n), ==,
+                    DAVIT_LIB_USAGE);
+    davit_text_free(wrong);
+    davit_text_stream_free((davit_text_stream *)text);
+    davit_text_stream_free(stream);
+    davit_text_free(text);
+}
+
+/* A caller whose struct ends before the spans: nothing behind it is written or freed. */
+static void short_structs_are_respected(void)
+{
+    davit_text *text = load(FILE_OF("gpt2.json"));
+    const davit_encode_params spans = {.struct_size = sizeof spans,
+                                       .flags = DAVIT_LIB_OFFSETS};
+    davit_encoding out = {.struct_size = offsetof(davit_encoding, starts)};
+
+    out.starts = out.ends = (uint64_t *)text; /* freeing this would end the test */
+    g_assert_cmpint(davit_text_encode(text, "ab", 2, &spans, &out, NULL), ==, DAVIT_LIB_USAGE);
+    g_assert_cmpint(davit_text_encode(text, "ab", 2, NULL, &out, NULL), ==, 0);
+    g_assert_cmpuint(out.n, >, 0);
+    g_assert_true(out.starts == (uint64_t *)text);
+    davit_encoding_clear(&out);
+    g_assert_null(out.ids);
+    g_assert_true(out.ends == (uint64_t *)text);
+    davit_text_free(text);
+}
+
+/* ---- keys of a GGUF ---- */
+
+static void put(GByteArray *out, uint64_t value, guint n)
+{
+    const uint64_t le = GUINT64_TO_LE(value);
+
+    g_byte_array_append(out, (const guint8 *)&le, n);
+}
+
+static void put_text(GByteArray *out, const char *text)
+{
+    put(out, strlen(text), 8);
+    g_byte_array_append(out, (const guint8 *)text, (guint)strlen(text));
+}
+
+/* Types of values in GGUF. */
+enum { U8 = 0, U32 = 4, I32 = 5, BOOL = 7, STR = 8, ARRAY = 9 };
+
+static void put_key(GByteArray *out, const char *key, uint32_t type)
+{
+    put_text(out, key);
+    put(out, type, 4);
+}
+
+/* (owned) a vocabulary a, b, <s>; @key has a value of @type instead of its own. */
+static GByteArray *small_gguf(const char *key, uint32_t type)
+{
+    static const char *const texts[] = {"a", "b", "<s>"};
+    static const char *const keys[] = {"tokenizer.ggml.token_type", "tokenizer.ggml.bos_token_id",
+                                       "tokenizer.ggml.add_bos_token", "tokenizer.ggml.pre"};
+    GByteArray *out = g_byte_array_new();
+
+    g_byte_array_append(out, (const guint8 *)"GGUF", 4);
+    put(out, 3, 4);
+    put(out, 0, 8);
+    put(out, 7, 8);
+    put_key(out, "general.architecture", STR);
+    put_text(out, "llama");
+    put_key(out, "tokenizer.ggml.model", STR);
+    put_text(out, "gpt2");
+    put_key(out, "tokenizer.ggml.tokens", ARRAY);
+    put(out, STR, 4);
+    put(out, 3, 8);
+    for (size_t i = 0; i < 3; i++)
+        put_text(out, texts[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (strcmp(keys[i], key) == 0) {
+            put_key(out, keys[i], type);
+            put(out, 1, type == U8 ? 1 : 4);
+        } else if (i == 0) {
+            put_key(out, keys[i], ARRAY);
+            put(out, I32, 4);
+            put(out, 3, 8);
+            put(out, 1 | (uint64_t)1 << 32, 8);
+            put(out, 3, 4);
+        } else if (i == 1) {
+            put_key(out, keys[i], U32);
+            put(out, 2, 4);
+        } else if (i == 2) {
+            put_key(out, keys[i], BOOL);
+            put(out, 1, 1);
+        } else {
+            put_key(out, keys[i], STR);
+            put_text(out, "gpt-2");
+        }
+    }
+    return out;
+}
+
+static void check_gguf(const char *key, uint32_t type, const char *found)
+{
+    g_autofree char *folder = g_dir_make_tmp("davit-text-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "t.gguf", NULL);
+    g_autoptr(GByteArray) bytes = small_gguf(key, type);
+    g_autofree char *subject = g_strdup_printf("t.gguf: %s", key);
+    const davit_text_params params = {.struct_size = sizeof params, .source = path};
+    davit_record record = {.struct_size = sizeof record};
+    davit_records *records = NULL;
+    davit_text *text = NULL;
+
+    g_assert_true(g_file_set_contents(path, (const char *)bytes->data, bytes->len, NULL));
+    if (!found) {
+        g_assert_cmpint(davit_text_load(&params, &text, &records), ==, 0);
+        davit_encoding e = encode(text, "a<s>b", 0, 0);
+        g_assert_cmpuint(e.n, ==, 4);
+        davit_encoding_clear(&e);
+    } else {
+        g_assert_cmpint(davit_text_load(&params, &text, &records), ==, DAVIT_LIB_CORRUPT);
+        g_assert_cmpint(davit_records_get(records, 0, &record), ==, 0);
+        g_assert_cmpstr(record.subject, ==, subject);
+        g_assert_cmpstr(record.found, ==, found);
+    }
+    davit_records_free(records);
+    davit_text_free(text);
+    g_remove(path);
+    g_rmdir(folder);
+}
+
+/* B185: a key of another type than its name has was passed over, and special tokens were text. */
+static void gguf_keys_have_their_types(void)
+{
+    check_gguf("", 0, NULL);
+    check_gguf("tokenizer.ggml.token_type", U32, "u32");
+    check_gguf("tokenizer.ggml.add_bos_token", U8, "u8");
+    check_gguf("tokenizer.ggml.bos_token_id", 6, "f32");
+    check_gguf("tokenizer.ggml.pre", I32, "i32");
 }
 
 /* B133: lengths that 32 bits cannot hold are refused, unread: every byte of the text faults. */
@@ -205,5 +362,8 @@ int main(int argc, char **argv)
     g_test_add_func("/text/stream", stream_is_the_whole_text);
     g_test_add_func("/text/usage", wrong_calls_say_so);
     g_test_add_func("/text/lengths_keep_all_their_bits", lengths_keep_all_their_bits);
+    g_test_add_func("/text/handles_are_told_apart", handles_are_told_apart);
+    g_test_add_func("/text/short_structs_are_respected", short_structs_are_respected);
+    g_test_add_func("/text/gguf_keys_have_their_types", gguf_keys_have_their_types);
     return g_test_run();
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tokenizer.json files with what no training gives: ids and texts are those of Hugging Face
+ * (tests/golden/tokenizers/make_odd_goldens.py).
+ */
+#include <string.h>
+
+#include "tokenizer/test_golden.h"
+
+static void check_encode(const DavitTokenizer *t, const json_t *item)
+{
+    const json_t *text = json_array_get(item, 0), *want = json_array_get(item, 2);
+    const uint32_t flags = json_is_true(json_array_get(item, 1)) ? DAVIT_ENCODE_SPECIAL : 0;
+    g_autoptr(DavitEncoder) encoder = davit_encoder_new(t);
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitIds ids = {0};
+
+    g_test_message("encode \"%s\"", json_string_value(text));
+    g_assert_cmpint(davit_encode(encoder, json_string_value(text), json_string_length(text), flags,
+                                 &ids, report),
+                    ==, DAVIT_OK);
+    g_assert_cmpuint(ids.n, ==, json_array_size(want));
+    for (size_t i = 0; i < ids.n; i++)
+        g_assert_cmpint(ids.ids[i], ==, json_integer_value(json_array_get(want, i)));
+    davit_ids_clear(&ids);
+}
+
+static void check_decode(const DavitTokenizer *t, const json_t *item)
+{
+    const json_t *list = json_array_get(item, 0), *want = json_array_get(item, 2);
+    const bool skip = json_is_true(json_array_get(item, 1));
+    const size_t n = json_array_size(list);
+    g_autofree int32_t *ids = g_new0(int32_t, n + 1);
+    g_autoptr(DavitDecoder) decoder = davit_decoder_new(t, skip);
+    g_autoptr(GString) whole = g_string_new(NULL);
+    g_autoptr(GString) stream = g_string_new(NULL);
+
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+        davit_decoder_push(decoder, ids[i], stream);
+    }
+    davit_decoder_flush(decoder, stream);
+    davit_decode(t, ids, n, skip, whole);
+    g_assert_cmpuint(whole->len, ==, json_string_length(want));
+    g_assert_true(memcmp(whole->str, json_string_value(want), whole->len) == 0);
+    g_assert_true(g_string_equal(stream, whole));
+}
+
+static void case_is_hugging_face_s(const void *data)
+{
+    const json_t *item = data;
+    g_autoptr(DavitReport) report = davit_report_new();
+    const json_t *file = json_object_get(item, "file");
+    g_autoptr(DavitTokenizer) t =
+        davit_tokenizer_from_json(json_string_value(file), json_string_length(file), "odd.json",
+                                  davit_test_registry(), report);
+    size_t i;
+    const json_t *value;
+
+    davit_test_show(report);
+    g_assert_nonnull(t);
+    json_array_foreach (json_object_get(item, "encode"), i, value)
+        check_encode(t, value);
+    json_array_foreach (json_object_get(item, "decode"), i, value)
+        check_decode(t, value);
+}
+
+/* Another version, or a mark that an editor left. */
+static void strange_beginnings_are_refused(void)
+{
+    static const char *const texts[] = {
+        "{\"version\":\"2.0\",\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[]}}",
+        "\xef\xbb\xbf{\"version\":\"1.0\"}"};
+    static const char *const found[] = {"2.0", "a byte order mark (ef bb bf)"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitTokenizer) tokenizer = davit_tokenizer_from_bytes(
+            texts[i], strlen(texts[i]), "t.json", davit_test_registry(), report);
+
+        g_assert_null(tokenizer);
+        g_assert_cmpstr(davit_report_get(report, 0)->found, ==, found[i]);
+    }
+}
+
+void davit_test_odd(void)
+{
+    static json_t *cases; /* as long as the tests run */
+    size_t i;
+    json_t *item;
+
+    g_test_add_func("/tokenizer/strange_beginnings_are_refused", strange_beginnings_are_refused);
+    cases = json_load_file(DAVIT_SOURCE_DIR "/tests/golden/tokenizers/odd.golden.json",
+                           JSON_ALLOW_NUL, NULL);
+    g_assert_nonnull(cases);
+    json_array_foreach (cases, i, item) {
+        g_autofree char *path =
+            g_strdup_printf("/tokenizer/odd/%s", json_string_value(json_object_get(item, "name")));
+
+        g_test_add_data_func(path, item, case_is_hugging_face_s);
+    }
+}
