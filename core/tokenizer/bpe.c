@@ -215,6 +215,16 @@ static void note_not_text(const DavitBpe *bpe, uint8_t *notes)
     }
 }
 
+/* Characters for which there is nothing leave the text, and their neighbours meet. */
+static bool may_vanish(const DavitBpe *bpe)
+{
+    for (int b = 0; bpe->byte_fallback && b < 256; b++) {
+        if (bpe->bytes[b] < 0)
+            return !bpe->has_unk_name;
+    }
+    return !bpe->byte_fallback && !bpe->has_unk_name;
+}
+
 /* A piece may be cut before a mark when no merge can reach over the cut: a merged token
  * then has some character and a mark next to each other inside, and those characters are
  * kept. That needs merged texts to be real text, so no merge may touch <0xNN> or the
@@ -224,7 +234,7 @@ static bool derive_cuts(DavitBpe *bpe)
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
     g_autofree uint8_t *notes = NULL;
 
-    bpe->cuts = !bpe->byte_level && !bpe->ignore_merges &&
+    bpe->cuts = !bpe->byte_level && !bpe->ignore_merges && !may_vanish(bpe) &&
                 davit_vocab_find(bpe->vocab, mark, sizeof mark) >= 0;
     if (!bpe->cuts)
         return true;

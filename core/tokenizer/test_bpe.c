@@ -173,6 +173,11 @@ static void cuts_keep_merges_whole(void)
 
     start(&f, tokens, merges);
     g_assert_true(davit_bpe_finish(&f.bpe));
+    g_assert_false(f.bpe.cuts); /* what has no token vanishes, and marks may meet */
+    stop(&f);
+    start(&f, tokens, merges);
+    f.bpe.has_unk_name = true;
+    g_assert_true(davit_bpe_finish(&f.bpe));
     g_assert_true(f.bpe.cuts);
     /* Before the first of two marks, not between them; not behind ">"; before the last.
      */

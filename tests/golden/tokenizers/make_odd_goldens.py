@@ -104,6 +104,10 @@ CASES = {
     "the_start_was_one_character": (words(replace({"String": "a"}, "c")), ["abb", "a a"]),
     "the_start_was_blanks": (words(replace({"Regex": " {2,}"}, "c")), ["  b", "a  b", " b"]),
     "the_start_was_a_match": (words(replace({"Regex": "a+"}, "c")), ["aab", "ab", "baa"]),
+    "what_vanishes_lets_marks_meet": (
+        file(normalizer=replace({"String": " "}, "▁"),
+             model={"type": "BPE", "vocab": {"▁": 0, "▁▁": 1, "a": 2},
+                    "merges": ["▁ ▁"]}), [" \n  a", "a z  z b", "   \n "]),
     "two_processors_round_all": (
         file(post_processor={"type": "Sequence", "processors": [
             {"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 2]},
