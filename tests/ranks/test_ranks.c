@@ -203,14 +203,18 @@ static void test_quantised(const void *data)
 static const struct {
     const char *name, *dtype;
     bool whole_parts; /* every rank has all scales, or a table */
+    const char *kv;   /* --kv-dtype; NULL = without */
 } layouts[] = {
-    {"awq_gemm", NULL, false}, {"awq_gemv", NULL, false}, {"gptq_asym", NULL, false},
-    {"gptq_act_order", NULL, true}, {"ct_w4_asym", NULL, false},
-    {"ct_int8_asym", NULL, false}, {"fp8_block_bf16", NULL, false},
-    {"fp8_channel", NULL, false}, {"mxfp8", NULL, false}, {"ct_nvfp4", NULL, false},
-    {"ct_mxfp4", NULL, false}, {"modelopt_int4", NULL, false}, {"bnb_int8", NULL, false},
-    {"bnb_nf4_double", NULL, true}, {"moe_gptq", NULL, false},
-    {"gpt_oss_mxfp4", NULL, false}
+    {"awq_gemm", NULL, false, NULL},      {"awq_gemv", NULL, false, NULL},
+    {"gptq_asym", NULL, false, NULL},     {"gptq_act_order", NULL, true, NULL},
+    {"ct_w4_asym", NULL, false, NULL},    {"ct_int8_asym", NULL, false, NULL},
+    {"fp8_block_bf16", NULL, false, NULL}, {"fp8_channel", NULL, false, NULL},
+    {"mxfp8", NULL, false, NULL},         {"ct_nvfp4", NULL, false, NULL},
+    {"ct_mxfp4", NULL, false, NULL},      {"modelopt_int4", NULL, false, NULL},
+    {"bnb_int8", NULL, false, NULL},      {"bnb_nf4_double", NULL, true, NULL},
+    {"moe_gptq", NULL, false, NULL},      {"gpt_oss_mxfp4", NULL, false, NULL},
+    /* one layer, whose keys are computed from the same inputs on every rank: codes are the same */
+    {"kv_fp8_heads", NULL, false, "fp8"}
 };
 
 /* Bytes that a plan takes of slots that ranks cut (@cut: of two, by their names); how often each byte
@@ -297,7 +301,7 @@ static void test_layout(const void *data)
     for (int k = 0; k < 2; k++) {
         g_autofree char *err = NULL;
         Run run = start("eval", path, "--ids", IDS, "--logits", npy, "--tp", counts[k], "--dtype",
-                        dtype, NULL);
+                        dtype, layouts[i].kv ? "--kv-dtype" : NULL, layouts[i].kv, NULL);
 
         if (finish(&run, NULL, &err))
             g_error("eval %s --tp %s: %s", path, counts[k], err);
