@@ -285,6 +285,9 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
     float *factors = random_factors(rig, what, K, part1);
     davit_weight *w = &rig->weights[slot];
     const uint64_t unit = what->scale_rows > 1 ? what->scale_rows : 1;
+    const uint32_t divide = (uint32_t)rig_between(rig, 0, 1);
+    /* where scales of SCALE_E4M3 are divided one by one; a 256th of codes of 8 bits has no room for it */
+    const bool far = what->kind != DAVIT_CODE_E4M3 && rig_between(rig, 0, 3) == 0;
     const davit_quant_out out = {.struct_size = DAVIT_END(davit_quant_out, factors),
                                  .form = DAVIT_FORM_CODES,
                                  .stride = C,
@@ -293,8 +296,8 @@ const float *codes_case_weight(Rig *rig, uint32_t slot, const davit_pack *pack,
                                  .zeros = rig_memory(rig, N * G * sizeof(float), 0),
                                  .group = group,
                                  .cols = map,
-                                 .factor = 0.37f,
-                                 .divide = (uint32_t)rig_between(rig, 0, 1),
+                                 .factor = !far ? 0.37f : divide ? 0x1.8p+101f : 0x1.8p-101f,
+                                 .divide = divide,
                                  .factors = factors};
     uint64_t n = 0;
 
