@@ -75,6 +75,7 @@ void davit_bpe_clear(DavitBpe *bpe)
     davit_big_free(bpe->filter);
     g_free(bpe->bmp);
     g_free(bpe->joins);
+    g_free(bpe->triples);
 }
 
 /* Ranks of merges so far were their places. */
@@ -101,23 +102,32 @@ static void put_pair(DavitBpe *bpe, DavitPairKey key, uint32_t at)
     bpe->filter[bit / 64] |= 1ull << bit % 64;
 }
 
+#define AHEAD 16u /* slots are far apart in memory: fetch before they are needed */
+
+static DavitPairKey fetch_pair(const DavitBpe *bpe, const DavitMerge *merge)
+{
+    const DavitPairKey key = davit_pair_key(bpe, merge->left, merge->right);
+
+    davit_pair_fetch(bpe, key);
+    return key;
+}
+
 bool davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
 {
-    const size_t ahead =
-        16; /* slots are far apart in memory: fetch before they are needed */
+    DavitPairKey keys[AHEAD];
 
     g_assert(n <= bpe->most_merges - bpe->n_merges);
+    for (size_t i = 0; i < MIN(n, AHEAD); i++)
+        keys[i] = fetch_pair(bpe, &merges[i]);
     for (size_t i = 0; i < n; i++) {
         const uint32_t at = bpe->n_merges;
+        const DavitPairKey key = keys[i % AHEAD];
 
-        if (n - i > ahead) {
-            const DavitMerge *next = &merges[i + ahead];
-
-            davit_pair_fetch(bpe, davit_pair_key(bpe, next->left, next->right));
-        }
+        if (n - i > AHEAD)
+            keys[i % AHEAD] = fetch_pair(bpe, &merges[i + AHEAD]);
         if (merges[i].rank != at && !bpe->ranks && !make_ranks(bpe))
             return false;
-        put_pair(bpe, davit_pair_key(bpe, merges[i].left, merges[i].right), at);
+        put_pair(bpe, key, at);
         bpe->joined[at] = merges[i].joined;
         if (bpe->ranks)
             bpe->ranks[at] = merges[i].rank;
@@ -153,34 +163,34 @@ static void fill_bytes(DavitBpe *bpe)
     }
 }
 
-/* The character below U+10000 that token @id is, or UINT32_MAX. */
-static uint32_t char_of(const DavitVocab *vocab, size_t id)
+/* The character below U+10000 that the token is, or UINT32_MAX. */
+static inline uint32_t char_of(const char *block, const DavitVocabEntry *entry)
 {
-    size_t len;
     uint32_t n, cp;
-    const char *text = davit_vocab_text(vocab, (int64_t)id, &len);
 
-    if (!text || len == 0 || len > 3)
+    if (entry->len == 0 || entry->len > 3) /* or a hole */
         return UINT32_MAX;
-    cp = davit_ucd_decode(text, len, 0, &n);
-    return n == len && cp < 65536 ? cp : UINT32_MAX;
+    cp = davit_ucd_decode(block + entry->off, entry->len, 0, &n);
+    return n == entry->len && cp < 65536 ? cp : UINT32_MAX;
 }
 
 static bool fill_bmp(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
+    const char *block;
+    const DavitVocabEntry *entries = davit_vocab_entries(bpe->vocab, &block);
 
     if (bpe->byte_level)
         return true;
     bpe->n_bmp = 0;
     for (size_t id = 0; id < n_ids; id++)
-        bpe->n_bmp = MAX(bpe->n_bmp, char_of(bpe->vocab, id) + 1); /* none is 0 */
+        bpe->n_bmp = MAX(bpe->n_bmp, char_of(block, &entries[id]) + 1); /* none is 0 */
     bpe->bmp = g_try_new(int32_t, bpe->n_bmp + 1);
     if (!bpe->bmp)
         return false;
     memset(bpe->bmp, 0xff, bpe->n_bmp * sizeof *bpe->bmp);
     for (size_t id = 0; id < n_ids; id++) {
-        const uint32_t cp = char_of(bpe->vocab, id);
+        const uint32_t cp = char_of(block, &entries[id]);
 
         if (cp != UINT32_MAX)
             bpe->bmp[cp] = (int32_t)id;
@@ -192,7 +202,7 @@ static bool fill_bmp(DavitBpe *bpe)
 static void note_marks(DavitBpe *bpe, const char *text, size_t len)
 {
     for (size_t i = 1; i + sizeof mark <= len; i++) {
-        if (memcmp(text + i, mark, sizeof mark) == 0 &&
+        if (text[i] == mark[0] && memcmp(text + i, mark, sizeof mark) == 0 &&
             (i < sizeof mark || memcmp(text + i - sizeof mark, mark, sizeof mark) != 0))
             bpe->keep[(uint8_t)text[i - 1]] = 1;
     }
@@ -232,6 +242,8 @@ static bool may_vanish(const DavitBpe *bpe)
 static bool derive_cuts(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
+    const char *block;
+    const DavitVocabEntry *entries = davit_vocab_entries(bpe->vocab, &block);
     g_autofree uint8_t *notes = NULL;
 
     bpe->cuts = !bpe->byte_level && !bpe->ignore_merges && !may_vanish(bpe) &&
@@ -246,18 +258,16 @@ static bool derive_cuts(DavitBpe *bpe)
         uint64_t pair;
         const uint32_t at = davit_pair_read(bpe, i, &pair);
 
-        if (at == DAVIT_BPE_NONE)
-            continue;
-        if ((notes[pair >> bpe->id_bits] | notes[davit_pair_right(bpe, pair)]) & NOT_TEXT)
+        /* first what seldom holds: where the empty slots are follows no pattern */
+        if (((notes[pair >> bpe->id_bits] | notes[davit_pair_right(bpe, pair)]) & NOT_TEXT) &&
+            at != DAVIT_BPE_NONE)
             bpe->cuts = false;
-        notes[bpe->joined[at]] |= JOINED;
     }
+    for (uint32_t at = 0; at < bpe->n_merges; at++)
+        notes[bpe->joined[at]] |= JOINED;
     for (size_t id = 0; bpe->cuts && id < n_ids; id++) {
-        size_t len;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
-
         if (notes[id] & JOINED)
-            note_marks(bpe, text, len);
+            note_marks(bpe, block + entries[id].off, entries[id].len);
     }
     return true;
 }

@@ -52,10 +52,9 @@ typedef struct DavitBpe {
      * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions; NULL = none */
     int32_t *bmp;
     uint32_t n_bmp; /* code points below it are in bmp: 65536, or 1 + the highest of a token */
-    /* byte_level: 2^DAVIT_JOIN_BITS bits; 0 = no token has these two characters, of U+2E80 and
-     * above, beside each other. NULL = not known */
-    uint64_t *joins;
-    _Atomic bool has_chars; /* byte_level: bmp and joins are made */
+    uint64_t *joins;   /* byte_level: which characters tokens have beside each other, */
+    uint64_t *triples; /* and which three; bits, see bpe_cuts.c. NULL = not known */
+    _Atomic bool has_chars; /* byte_level: bmp, joins and triples are made */
     uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
 } DavitBpe;
 
@@ -85,21 +84,22 @@ uint32_t davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
  * table. False when memory is gone. */
 bool davit_bpe_finish(DavitBpe *bpe);
 
-/* Before a piece with characters beyond ASCII is encoded with a byte_level table: make bmp and
- * joins, if nobody has. They are a seventh of the time that loading takes, and English prompts do
+/* Before a piece with characters beyond ASCII is encoded with a byte_level table: make bmp,
+ * joins and triples, if nobody has. They are a seventh of the time that loading takes, and English prompts do
  * without. When memory is gone they stay NULL, which changes no id. [any thread] */
 void davit_bpe_need_chars(const DavitBpe *bpe);
 
-#define DAVIT_JOIN_BITS 19
+/* Encodes @n bytes; @whole: they are all of a piece, not a part. */
+typedef int32_t (*DavitBpePartFn)(void *ctx, const char *text, size_t n, bool whole);
 
-/* Next place in (from, n] of a piece of a byte_level table where it may be cut without changing
- * any id: between two characters that no token joins. Parts of a piece are not looked up whole.
- * *out_id: the id of a part that is one character, if it begins as one symbol; else -1. */
-size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from,
-                      int32_t *out_id);
+/* Append the ids of a piece of a table with joins, cut where no merge reaches over: parts of one or
+ * two characters by themselves, the others by @fn, whose ids go to @out too. DAVIT_OK, what @fn
+ * gives, or DAVIT_E_LIMIT. */
+int32_t davit_bpe_parts(const DavitBpe *bpe, const char *piece, size_t n, DavitBpePartFn fn,
+                        void *ctx, DavitIds *out);
 
-/* Append the ids of one piece, or with @whole = false of a part of one. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when
- * the unknown token is needed and its name is not in the vocabulary. */
+/* Append the ids of one piece, or with @whole = false of a part of one, which is not looked up
+ * whole. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when the unknown token is needed and its name is not in the vocabulary. */
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
                          size_t len, bool whole, DavitIds *out);
 

@@ -11,8 +11,7 @@
  * conditions only: that no ASCII stands in front (a space takes first bytes), or that
  * what follows has not one of some first bytes (other scripts than Chinese and Japanese).
  *
- * Two such characters that stand beside each other in no token are never joined, since
- * only whole ones could be: there a piece may be cut.
+ * Between such characters a piece may often be cut: bpe_cuts.c.
  */
 #include "tokenizer/bpe.h"
 
@@ -22,6 +21,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/bpe_letters.h"
 #include "tokenizer/bpe_table.h"
 
 /* What the bytes of a token are; of a text that is valid UTF-8. */
@@ -29,8 +29,6 @@
 #define ENDS   2u /* at the end of one, or maybe: only continuation bytes */
 #define HEAD   4u /* the first bytes of a character, and no more */
 #define TAIL   8u /* continuation bytes only */
-
-#define N_LETTERS 0x800 /* code points of at most two bytes of UTF-8 */
 
 /* Of the merges over an edge, by id of the half that is a HEAD or a TAIL: the highest
  * priority, UINT32_MAX - rank; 0 = none. All are zero at first, so that pages of ids that
@@ -43,7 +41,7 @@ typedef struct Edges {
     const DavitVocabEntry *entries; /* (borrowed) [n_ids] */
     const char *block;              /* (borrowed) where they lie */
     size_t n_ids;
-    int16_t letters[N_LETTERS];
+    int16_t letters[DAVIT_N_LETTERS];
 } Edges;
 
 static uint32_t priority(uint32_t rank)
@@ -58,69 +56,31 @@ static uint32_t bytes_needed(uint8_t lead)
     return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-static bool is_inner(uint8_t byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
-/* ---- letters ---- */
-
-/* Byte of each letter, -1 = no letter. Tokens are read by it, half a million letters at load. */
-static void fill_letters(int16_t letters[N_LETTERS])
-{
-    for (uint32_t cp = 0; cp < N_LETTERS; cp++)
-        letters[cp] = (int16_t)davit_letter_byte(cp);
-}
-
-/* Byte of the letter at @at of a text that is valid UTF-8; *out_size its own bytes. */
-static inline int32_t letter_at(const int16_t *letters, const char *text, size_t at,
-                                uint32_t *out_size)
-{
-    const uint8_t *p = (const uint8_t *)text + at;
-
-    *out_size = *p < 0x80 ? 1 : 2;
-    if (*p < 0x80)
-        return letters[*p];
-    return *p < 0xe0 ? letters[(p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)] : -1;
-}
-
-/* The same of the letter before @at > 0. */
-static inline int32_t letter_before(const int16_t *letters, const char *text, size_t at,
-                                    uint32_t *out_size)
-{
-    const uint8_t *p = (const uint8_t *)text + at;
-
-    *out_size = p[-1] < 0x80 ? 1 : 2;
-    if (p[-1] < 0x80)
-        return letters[p[-1]];
-    return at > 1 && p[-2] >= 0xc0 ? letters[(p[-2] & 0x1fu) << 6 | (p[-1] & 0x3fu)] : -1;
-}
-
 /* @len > 0. */
 static uint32_t kind_of(const int16_t *letters, const char *text, size_t len)
 {
     uint8_t tail[4];
     uint32_t n = 0, n_bytes = 0, size;
-    const int32_t first = letter_at(letters, text, 0, &size);
+    const int32_t first = davit_letter_at(letters, text, 0, &size);
 
     if (first < 0)
         return 0;
     for (size_t off = len; off > 0 && n < 4;) {
-        const int32_t byte = letter_before(letters, text, off, &size);
+        const int32_t byte = davit_letter_before(letters, text, off, &size);
 
         if (byte < 0)
             return 0;
         off -= size;
         tail[n++] = (uint8_t)byte;
         n_bytes = off == 0 ? n : 0; /* of a token that is one character or less */
-        if (!is_inner((uint8_t)byte))
+        if (!davit_is_inner((uint8_t)byte))
             break;
     }
-    if (is_inner(tail[n - 1]))
+    if (davit_is_inner(tail[n - 1]))
         return n_bytes > 0 && n < 4 ? TAIL | ENDS : 0;
     if (bytes_needed(tail[n - 1]) > n)
-        return (is_inner((uint8_t)first) ? 0 : BEGINS) | (n_bytes > 0 ? HEAD : 0);
-    return ENDS | (is_inner((uint8_t)first) ? 0 : BEGINS);
+        return (davit_is_inner((uint8_t)first) ? 0 : BEGINS) | (n_bytes > 0 ? HEAD : 0);
+    return ENDS | (davit_is_inner((uint8_t)first) ? 0 : BEGINS);
 }
 
 /* May @rank be done before all merges over the edge of @id? *out_needs gets @need if only
@@ -178,7 +138,7 @@ static bool fill_char(const Edges *e, const char *text, size_t len)
     int32_t id;
 
     for (size_t off = 0; off < len; off += size) {
-        const int32_t byte = letter_at(e->letters, text, off, &size);
+        const int32_t byte = davit_letter_at(e->letters, text, off, &size);
 
         if (byte < 0xc2 && n == 0)
             return true; /* one byte */
@@ -213,8 +173,8 @@ static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
     uint32_t size;
     const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
 
-    return (uint8_t)(last ? letter_before(e->letters, text, len, &size)
-                          : letter_at(e->letters, text, 0, &size));
+    return (uint8_t)(last ? davit_letter_before(e->letters, text, len, &size)
+                          : davit_letter_at(e->letters, text, 0, &size));
 }
 
 static uint32_t kind_by_id(const Edges *e, uint32_t id)
@@ -225,140 +185,37 @@ static uint32_t kind_by_id(const Edges *e, uint32_t id)
     return text && len > 0 ? kind_of(e->letters, text, len) : 0;
 }
 
+/* A merge of which one half is some bytes of a character. */
+static void note_edge(const Edges *e, uint32_t left, uint32_t right, uint32_t rank)
+{
+    if ((e->parts[left] & TAIL) && (kind_by_id(e, right) & BEGINS)) {
+        note_merge(&e->any[left], rank);
+        if (davit_bpe_usual_behind(byte_of(e, right, false)))
+            note_merge(&e->usual[left], rank);
+    }
+    if ((e->parts[right] & HEAD) && (kind_by_id(e, left) & ENDS)) {
+        note_merge(&e->any[right], rank);
+        if (davit_bpe_usual_before(byte_of(e, left, true)))
+            note_merge(&e->usual[right], rank);
+    }
+}
+
 static void note_edges(const Edges *e)
 {
-    for (uint32_t i = 0; i < e->bpe->n_slots; i++) {
+    const DavitBpe *bpe = e->bpe;
+    const uint8_t *parts = e->parts;
+    const uint32_t n_slots = bpe->n_slots, id_bits = bpe->id_bits;
+
+    for (uint32_t i = 0; i < n_slots; i++) {
         uint64_t pair;
-        const uint32_t at = davit_pair_read(e->bpe, i, &pair);
-        const uint32_t left = (uint32_t)(pair >> e->bpe->id_bits);
-        const uint32_t right = davit_pair_right(e->bpe, pair);
+        const uint32_t at = davit_pair_read(bpe, i, &pair);
+        const uint32_t left = (uint32_t)(pair >> id_bits);
+        const uint32_t right = (uint32_t)(pair & ((1ull << id_bits) - 1));
 
         /* first what seldom holds: where the empty slots are follows no pattern */
-        if (!((e->parts[left] & TAIL) | (e->parts[right] & HEAD)) || at == DAVIT_BPE_NONE)
-            continue;
-        if ((e->parts[left] & TAIL) && (kind_by_id(e, right) & BEGINS)) {
-            note_merge(&e->any[left], davit_bpe_rank(e->bpe, at));
-            if (davit_bpe_usual_behind(byte_of(e, right, false)))
-                note_merge(&e->usual[left], davit_bpe_rank(e->bpe, at));
-        }
-        if ((e->parts[right] & HEAD) && (kind_by_id(e, left) & ENDS)) {
-            note_merge(&e->any[right], davit_bpe_rank(e->bpe, at));
-            if (davit_bpe_usual_before(byte_of(e, left, true)))
-                note_merge(&e->usual[right], davit_bpe_rank(e->bpe, at));
-        }
+        if (((parts[left] & TAIL) | (parts[right] & HEAD)) && at != DAVIT_BPE_NONE)
+            note_edge(e, left, right, davit_bpe_rank(bpe, at));
     }
-}
-
-/* ---- neighbours ---- */
-
-#define FIRST_CP 0x2e80u /* CJK and what follows it: long pieces of large alphabets */
-
-static uint32_t join_bit(uint32_t left, uint32_t right)
-{
-    return (left << 16 | right) * 0x9e3779b1u >> (32 - DAVIT_JOIN_BITS);
-}
-
-/* The character of three bytes at @at < @n, 0 = another or none. */
-static uint32_t wide_at(const uint8_t *bytes, size_t n, size_t at)
-{
-    if (n - at < 3 || bytes[at] < 0xe0 || bytes[at] >= 0xf0 || !is_inner(bytes[at + 1]) ||
-        !is_inner(bytes[at + 2]))
-        return 0;
-    return (bytes[at] & 0xfu) << 12 | (bytes[at + 1] & 0x3fu) << 6 | (bytes[at + 2] & 0x3fu);
-}
-
-/* A wide character is three letters of two bytes each, so two of them beside each other are
- * twelve bytes beyond ASCII: one of them at each twelfth place. The first letter of each, of a byte
- * from E2 on, is C3 A2 or higher. */
-#define WIDE_PAIR 12u
-
-static bool may_have_pair(const char *text, size_t len)
-{
-    bool beyond = false;
-
-    for (size_t at = WIDE_PAIR - 1; at < len; at += WIDE_PAIR)
-        beyond |= (uint8_t)text[at] >= 0x80;
-    for (size_t at = 0; beyond && at + WIDE_PAIR <= len; at++) {
-        if ((uint8_t)text[at] == 0xc3 && (uint8_t)text[at + 1] >= 0xa2)
-            return true;
-    }
-    return false;
-}
-
-/* Note neighbours of a token spelled in letters. @bytes: room for as many as @len. */
-static void note_joins(const Edges *e, const char *text, size_t len, uint8_t *bytes)
-{
-    uint32_t size, last = 0;
-    size_t n = 0;
-
-    for (size_t off = 0; off < len; off += size) {
-        const int32_t byte = letter_at(e->letters, text, off, &size);
-
-        if (byte < 0)
-            return;
-        bytes[n++] = (uint8_t)byte;
-    }
-    for (size_t off = 0; off < n;) {
-        const uint32_t cp = wide_at(bytes, n, off);
-
-        if (cp >= FIRST_CP && last > 0) {
-            const uint32_t bit = join_bit(last, cp);
-
-            e->bpe->joins[bit / 64] |= 1ull << bit % 64;
-        }
-        last = cp >= FIRST_CP ? cp : 0;
-        off += cp > 0 ? 3 : 1;
-    }
-}
-
-/* Of all tokens, not only those that merges make: then a piece with a cut in it is no
- * token. */
-static bool fill_joins(const Edges *e)
-{
-    DavitBpe *bpe = e->bpe;
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
-
-    bpe->joins = g_try_new0(uint64_t, 1u << DAVIT_JOIN_BITS >> 6);
-    if (!bpe->joins)
-        return false;
-    for (size_t id = 0; id < e->n_ids; id++) {
-        const uint32_t len = e->entries[id].len;
-        const char *text = e->block + e->entries[id].off;
-
-        if (len == DAVIT_VOCAB_HOLE || !may_have_pair(text, len))
-            continue;
-        if (len > bytes->len)
-            g_byte_array_set_size(bytes, len);
-        note_joins(e, text, len, bytes->data);
-    }
-    return true;
-}
-
-size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t from,
-                      int32_t *out_id)
-{
-    uint32_t cp = 0, size, last = 0;
-    const int32_t id = davit_bpe_char(bpe, piece, n, from, &cp, &size);
-    size_t at = from + size;
-
-    *out_id = id;
-    last = id >= 0 && cp >= FIRST_CP ? cp : 0;
-    for (; at < n; at += size) {
-        if (davit_bpe_char(bpe, piece, n, at, &cp, &size) < 0 || cp < FIRST_CP) {
-            last = 0;
-            *out_id = -1;
-            continue;
-        }
-        if (last > 0) {
-            const uint32_t bit = join_bit(last, cp);
-
-            if (!(bpe->joins[bit / 64] >> bit % 64 & 1))
-                return at;
-        }
-        last = cp;
-        *out_id = -1;
-    }
-    return n;
 }
 
 /* May the token be a character beyond ASCII or some of its bytes, at most three? A letter of such a
@@ -366,6 +223,17 @@ size_t davit_bpe_part(const DavitBpe *bpe, const char *piece, size_t n, size_t f
 static bool is_short(const DavitVocabEntry *entry, const char *text)
 {
     return entry->len <= 2 * MAX_BYTES && entry->len > 0 && (uint8_t)*text >= 0x80;
+}
+
+/* Has every byte of UTF-8 a symbol? Those that have none may leave the text, so that what stands
+ * beside a character is not its neighbour. */
+static bool has_all_bytes(const DavitBpe *bpe)
+{
+    for (int b = 0; b < 0xf5; b++) {
+        if (bpe->bytes[b] < 0 && b != 0xc0 && b != 0xc1)
+            return false;
+    }
+    return true;
 }
 
 static bool fill_chars(DavitBpe *bpe)
@@ -378,8 +246,10 @@ static bool fill_chars(DavitBpe *bpe)
 
     if (!parts || !highest)
         return false;
+    if (!has_all_bytes(bpe))
+        return true;
     edges.entries = davit_vocab_entries(bpe->vocab, &edges.block);
-    fill_letters(edges.letters);
+    davit_letters_fill(edges.letters);
     for (size_t id = 0; id < n_ids; id++) {
         const char *text = edges.block + edges.entries[id].off;
 
@@ -395,7 +265,7 @@ static bool fill_chars(DavitBpe *bpe)
             !fill_char(&edges, text, edges.entries[id].len))
             return false;
     }
-    return !bpe->bmp || fill_joins(&edges);
+    return !bpe->bmp || davit_bpe_fill_cuts(bpe, edges.letters);
 }
 
 static pthread_mutex_t chars_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -410,6 +280,7 @@ void davit_bpe_need_chars(const DavitBpe *bpe)
     if (!own->has_chars && !fill_chars(own)) {
         g_clear_pointer(&own->bmp, g_free);
         g_clear_pointer(&own->joins, g_free);
+        g_clear_pointer(&own->triples, g_free);
     }
     atomic_store_explicit(&own->has_chars, true, memory_order_release);
     pthread_mutex_unlock(&chars_lock);

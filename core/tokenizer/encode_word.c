@@ -123,24 +123,16 @@ void davit_encode_tell(const DavitEncodeJob *job, const char *text, size_t len,
         job->fn(job->ctx, &piece);
 }
 
-/* A piece of a byte-level model, part by part. A part that is one character has its id in a table
- * of a quarter of a megabyte; the words lie in two. */
-static int32_t encode_parts(DavitEncodeJob *job, const char *piece, size_t len)
+static int32_t encode_part_word(void *job, const char *text, size_t len, bool whole)
 {
-    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
-    DavitIds *out = job->out;
-    int32_t status = DAVIT_OK, id;
+    return encode_word(job, text, len, whole);
+}
 
-    if (!davit_ids_reserve(out, len)) /* no more ids than bytes */
-        return DAVIT_E_LIMIT;
-    for (size_t from = 0, end; from < len && status == DAVIT_OK; from = end) {
-        end = davit_bpe_part(bpe, piece, len, from, &id);
-        if (id >= 0)
-            out->ids[out->n++] = id;
-        else
-            status = encode_word(job, piece + from, end - from, end - from == len);
-    }
-    return status;
+/* May the piece have wide characters to cut between? Short ones only if they begin with one, or
+ * behind one byte; cuts change no id. */
+static bool is_wide(const char *piece, size_t len)
+{
+    return len >= 3 && (len > CACHE_TEXT || (uint8_t)piece[0] >= 0xe2 || (uint8_t)piece[1] >= 0xe2);
 }
 
 int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
@@ -150,8 +142,8 @@ int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
     size_t from = 0;
     int32_t status = DAVIT_OK;
 
-    if (job->wide && bpe->joins && (len > 3 || (len == 3 && (uint8_t)*piece >= 0xe0)))
-        status = encode_parts(job, piece, len);
+    if (job->wide && bpe->joins && is_wide(piece, len))
+        status = davit_bpe_parts(bpe, piece, len, encode_part_word, job, job->out);
     else if (!bpe->cuts)
         status = encode_word(job, piece, len, true);
     while (bpe->cuts && from < len && status == DAVIT_OK) {

@@ -9,6 +9,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "tokenizer/splits.h"
 #include "tokenizer/tokenizer_private.h"
 
 static int32_t no_memory(const DavitTokParts *parts, DavitReport *report)
@@ -54,26 +55,25 @@ int32_t davit_tok_add_rank(DavitTokParts *parts, int64_t id, const char *bytes,
     }
 }
 
-/* All splits of @id. Letters are one or two bytes, so a split starts at each that is not
- * a continuation byte. */
-static void add_splits(DavitTokParts *parts, uint32_t id)
+/* All splits of all tokens. Letters are whole characters. */
+static bool add_splits(DavitTokParts *parts)
 {
-    size_t len = 0;
-    const char *text = davit_vocab_text(parts->vocab, id, &len);
+    DavitSplit found[DAVIT_TOK_MAX_SPLIT];
+    DavitSplits splits;
+    const bool made = davit_splits_init(&splits, parts->vocab);
 
-    for (size_t at = 1; text && at < len; at++) {
-        int32_t left, right;
+    for (size_t id = 0; made && id < davit_vocab_n_ids(parts->vocab); id++) {
+        const size_t n = davit_splits_of(&splits, (uint32_t)id, found);
 
-        if (((uint8_t)text[at] & 0xc0) == 0x80)
-            continue;
-        left = davit_vocab_find(parts->vocab, text, at);
-        right = left < 0 ? -1 : davit_vocab_find(parts->vocab, text + at, len - at);
-        if (right >= 0) {
-            const DavitMerge merge = {(uint32_t)left, (uint32_t)right, id, id};
+        for (size_t i = 0; i < n; i++) {
+            const DavitMerge merge = {found[i].left, found[i].right, (uint32_t)id,
+                                      (uint32_t)id};
 
             g_array_append_val(parts->merges, merge);
         }
     }
+    davit_splits_clear(&splits);
+    return made;
 }
 
 int32_t davit_tok_finish_ranks(DavitTokParts *parts, DavitReport *report)
@@ -86,9 +86,7 @@ int32_t davit_tok_finish_ranks(DavitTokParts *parts, DavitReport *report)
     if (twin >= 0)
         return davit_tok_invalid(parts, report, member, "bytes of its own", NULL,
                                  "another token has the same bytes");
-    for (size_t id = 0; id < davit_vocab_n_ids(parts->vocab); id++)
-        add_splits(parts, (uint32_t)id);
-    return DAVIT_OK;
+    return add_splits(parts) ? DAVIT_OK : no_memory(parts, report);
 }
 
 char *davit_tok_hash_ranks(const DavitTokParts *parts, size_t end)

@@ -396,6 +396,32 @@ static void short_way_decodes_the_same(void)
     }
 }
 
+/* What scanners pass over without asking the tables. */
+static void ideographs_are_letters(void)
+{
+    for (uint32_t cp = 0x5000; cp <= 0x9fff; cp++) {
+        const uint32_t bits = davit_ucd_bits(cp);
+
+        g_assert_cmpuint(bits & (DAVIT_UCD_L | DAVIT_UCD_HAN), ==,
+                         DAVIT_UCD_LO | DAVIT_UCD_HAN);
+    }
+}
+
+/* Capitals of three bytes (U+FF21) beside ideographs: where they stop being upper case. */
+static void capitals_beside_ideographs(void)
+{
+    static const char *const texts[] = {"\uff21\u5b57\uff21", "\u5b57\u5b57\uff21\uff21",
+                                        "\uff21\u5b57\u5b57\uff41\uff21"};
+    static const uint64_t ends[] = {6, 6, 12}; /* U*W+ ends behind the last of W */
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        uint64_t end = 0;
+
+        g_assert_cmpuint(o200k(texts[i], strlen(texts[i]), 0, &end, 1), ==, 1);
+        g_assert_cmpuint(end, ==, ends[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -405,6 +431,8 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &samples[i], pieces_are_the_reference);
     }
     g_test_add_func("/scan/short_way_decodes_the_same", short_way_decodes_the_same);
+    g_test_add_func("/scan/ideographs_are_letters", ideographs_are_letters);
+    g_test_add_func("/scan/capitals_beside_ideographs", capitals_beside_ideographs);
     g_test_add_func("/scan/resumes_at_every_end", resumes_at_every_end);
     g_test_add_func("/scan/resumes_inside_valid_text", resumes_inside_valid_text);
     g_test_add_func("/scan/cut_equals_continued_scan", cut_equals_continued_scan);

@@ -25,12 +25,15 @@ static inline uint32_t word_bits(const View *v, uint64_t off, uint32_t *out_len)
  */
 static uint64_t match_lower_word(const View *v, uint64_t off, uint64_t *out_upper)
 {
+    const int plain = !v->front && !v->han; /* ideographs are letters like others */
     uint64_t at = off, both = off;
     uint32_t len, bits;
 
     while ((bits = word_bits(v, at, &len)) & UPPER) {
-        at += len;
-        if (bits & BOTH)
+        const uint64_t next = at + len;
+
+        at = len == 3 && plain ? run_of_ideographs(v->text, v->n, next) : next;
+        if (bits & BOTH || at > next)
             both = at;
     }
     *out_upper = at;

@@ -7,13 +7,28 @@
 #include <davit/help/scan.h>
 #include <davit/help/ucd.h>
 
+/* End of the run of ideographs from U+5000 to U+9FFF from @off on: all of them are letters (Lo) of
+ * the script Han, so that no table is asked. */
+static inline uint64_t run_of_ideographs(const char *text, uint64_t n, uint64_t off)
+{
+    const unsigned char *p = (const unsigned char *)text;
+
+    while (n - off >= 3 && p[off] >= 0xe5 && p[off] <= 0xe9 && (p[off + 1] & 0xc0) == 0x80 &&
+           (p[off + 2] & 0xc0) == 0x80)
+        off += 3;
+    return off;
+}
+
 /* End of the run of characters with any of the bits @want from @off on. */
 static inline uint64_t run_of(const char *text, uint64_t n, uint64_t off, uint32_t want)
 {
     uint32_t len;
 
-    while (davit_ucd_at(text, n, off, &len) & want)
+    while (davit_ucd_at(text, n, off, &len) & want) {
         off += len;
+        if (len == 3 && (want & (DAVIT_UCD_LO | DAVIT_UCD_HAN)))
+            off = run_of_ideographs(text, n, off);
+    }
     return off;
 }
 
