@@ -106,7 +106,7 @@ static void each_takes_its_own(void)
     add(&bf16, "weight", "bf16/1", matrix, 3072);
     add(&q4_k, "", "q4_k/1", matrix, 864);
     add(&both, "weight", "bf16/1", matrix, 3072);
-    add(&both, "weight_scale", "f32/1", vector, 28);
+    add(&both, "weight_scale_inv", "f32/1", vector, 28);
     g_assert_cmpuint(claim(dense, &bf16, &said), ==, DAVIT_ACCEPT);
     g_assert_cmpuint(claim(gguf, &bf16, &said), ==, DAVIT_DECLINE);
     g_assert_cmpuint(claim(known, &bf16, &said), ==, DAVIT_DECLINE);
@@ -114,6 +114,37 @@ static void each_takes_its_own(void)
     g_assert_cmpuint(claim(dense, &q4_k, &said), ==, DAVIT_DECLINE);
     g_assert_cmpuint(claim(known, &q4_k, &said), ==, DAVIT_DECLINE);
     g_assert_cmpuint(claim(dense, &both, &said), ==, DAVIT_DECLINE);
+}
+
+/* A plain weight beside scales: plain where the settings say that nobody applied them, else nobody's. */
+static void scales_that_were_not_applied(void)
+{
+    static const char *const status[] = {NULL, "compressed", "frozen", "dense"};
+    Module both = {0};
+    Said said;
+
+    add(&both, "input_scale", "f32/1", vector, 28);
+    add(&both, "weight", "bf16/1", matrix, 3072);
+    add(&both, "weight_scale", "f32/1", vector, 28);
+    g_assert_cmpuint(claim(dense, &both, &said), ==, DAVIT_ACCEPT);
+    for (size_t i = 0; i < G_N_ELEMENTS(status); i++) {
+        const davit_quant_settings settings = {.struct_size =
+                                                   DAVIT_END(davit_quant_settings, ambiguous),
+                                               .status = status[i]};
+        davit_quant_desc desc;
+
+        both.module.settings = &settings;
+        if (i < 2) {
+            g_assert_cmpint(check(dense, &both, &desc, &said), ==, DAVIT_QUANT_OTHER);
+            continue;
+        }
+        g_assert_cmpint(check(dense, &both, &desc, &said), ==, DAVIT_OK);
+        g_assert_cmpuint(desc.n_parts, ==, 1);
+        g_assert_cmpuint(desc.parts[0].index, ==, 1);
+        g_assert_cmpstr(desc.layout, ==, "bf16/1");
+        g_assert_cmpuint(said.code, ==, DAVIT_R_QUANT_ORPHAN);
+        g_assert_cmpstr(said.found, ==, status[i]);
+    }
 }
 
 static void descriptions_follow_the_shape(void)
@@ -265,6 +296,7 @@ int main(int argc, char **argv)
     gguf = open_plugin("davit-quant-gguf.so");
     known = open_plugin("davit-quant-known.so");
     g_test_add_func("/quant/claim", each_takes_its_own);
+    g_test_add_func("/quant/frozen", scales_that_were_not_applied);
     g_test_add_func("/quant/description", descriptions_follow_the_shape);
     g_test_add_func("/quant/bad_shapes", bad_shapes_are_refused);
     g_test_add_func("/quant/tiles", tiles_decode_from_the_middle);
