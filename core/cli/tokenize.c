@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/run.h"
+#include "cli/tokenize_progress.h"
 #include "engine/private.h"
 
 static const DavitFlag flags[] = {
@@ -32,6 +33,8 @@ static const char *const examples[] = {
     "davit tokenize model.gguf --decode \"504 3575 282\"", "ids back to text", NULL};
 
 /* ---- encode ---- */
+
+#define SHOW_EVERY ((size_t)4 << 20) /* bytes between two lines of progress; less shows none */
 
 typedef struct Job {
     DavitCall *call;
@@ -151,8 +154,11 @@ static int32_t encode_one(Job *job, const char *text, size_t n)
         return davit_encode_pieces(job->encoder, text, n, job->how, explain_piece, job,
                                    job->call->report);
     DavitIds ids = {0};
+    const bool show = n > SHOW_EVERY && isatty(STDERR_FILENO) && !job->call->quiet && job->line == 0;
+    DavitTokenizeProgress *progress = show ? davit_tokenize_progress(job->encoder) : NULL;
     const int32_t status = davit_encode_threads(job->encoders, job->n_encoders, text, n, job->how,
                                                 &ids, job->call->report);
+    davit_tokenize_progress_stop(progress);
     if (!status && job->call->json)
         json_array_append_new(job->inputs,
                               json_pack("{s:o, s:I}", "ids", ids_json(ids.ids, ids.n), "count",
@@ -222,8 +228,6 @@ static int32_t check_line(Job *job, const char *text, size_t n)
                                 .message = "the line is not valid UTF-8",
                                 .hint = "the lines before it are done"});
 }
-
-#define SHOW_EVERY ((size_t)4 << 20) /* bytes between two lines of progress */
 
 /* Lines end at LF only; a last line without LF counts, an empty rest does not. */
 static int32_t each_line(Job *job, const char *text, size_t n)

@@ -214,7 +214,8 @@ static Value round_int(Vm *vm, Value i, int64_t digits)
 {
     if (digits >= 0)
         return tmpl_binary(vm, OP_ADD, i, tmpl_int(0)); /* True is 1 */
-    const Value unit = tmpl_binary(vm, OP_POW, tmpl_int(10), tmpl_int(-digits));
+    const int64_t tens = -MAX(digits, -INT64_MAX);
+    const Value unit = tmpl_binary(vm, OP_POW, tmpl_int(10), tmpl_int(tens));
     const Value rest = tmpl_binary(vm, OP_MOD, i, unit), down = tmpl_binary(vm, OP_SUB, i, rest);
     const int half = tmpl_big_compare(tmpl_binary(vm, OP_ADD, rest, rest), unit);
     const Value odd = tmpl_binary(vm, OP_MOD, tmpl_binary(vm, OP_FLOORDIV, down, unit), tmpl_int(2));

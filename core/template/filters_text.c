@@ -162,7 +162,7 @@ static Str *indention(Vm *vm, Value width)
     n = width.type == V_MISSING ? 4 : tmpl_need_int(vm, width, "width");
     if (n > (int64_t)vm->max_output)
         tmpl_limit(vm, "the indention is too wide");
-    while (n-- > 0)
+    for (; n > 0; n--)
         tmpl_sb_add_c(&out, ' ');
     return tmpl_sb_take(&out);
 }
@@ -222,7 +222,7 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
     const int64_t leeway = bound[3].type == V_MISSING || bound[3].type == V_NONE
                                ? 5
                                : tmpl_need_index(vm, bound[3], "leeway");
-    const int64_t keep = length - (int64_t)tmpl_str_chars(end);
+    const int64_t keep = MAX(length, -1) - (int64_t)tmpl_str_chars(end);
     if (keep < 0 || leeway < 0)
         tmpl_raise(vm, "AssertionError: length or leeway is too small");
     const int64_t n = (int64_t)tmpl_length(vm, value);

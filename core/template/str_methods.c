@@ -155,7 +155,7 @@ static Value zfill(Vm *vm, Str *s, const Args *args)
 
     tmpl_bind(vm, args, "zfill()", "width", &width);
     tmpl_no_keywords(vm, args, "zfill()");
-    const int64_t room = tmpl_need_int(vm, width, "width") - (int64_t)tmpl_str_chars(s);
+    const int64_t room = MAX(tmpl_need_int(vm, width, "width"), 0) - (int64_t)tmpl_str_chars(s);
     if (room <= 0)
         return tmpl_string(s);
     if (!sign)

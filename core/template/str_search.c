@@ -234,6 +234,7 @@ Value tmpl_str_replace(Vm *vm, Str *s, const Args *args)
     const Str *old = tmpl_need_str(vm, bound[0], "the text to replace");
     const Str *new = tmpl_need_str(vm, bound[1], "the new text");
     int64_t left = bound[2].type == V_MISSING ? -1 : tmpl_need_int(vm, bound[2], "count");
+    left = left < 0 ? INT64_MAX : left; /* all */
     while (left != 0) {
         const int64_t hit = tmpl_str_find(s, old, at);
 

@@ -28,6 +28,7 @@ struct DavitEncoder {
     GString *front;  /* the text with SentencePiece's space in front */
     uint64_t *ends; /* owned, ends_cap */
     size_t ends_cap;
+    DavitEncodeWatch *watch; /* (borrowed) or NULL */
 };
 
 /* A stretch that one thread encodes. */

@@ -72,8 +72,15 @@ typedef struct Worker {
     GThread *thread;
 } Worker;
 
+void davit_encoder_watch(DavitEncoder *encoder, DavitEncodeWatch *watch)
+{
+    encoder->watch = watch;
+}
+
 static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *task)
 {
+    DavitEncodeWatch *watch = job->encoder->watch;
+
     DavitEncodeJob own = {
         .encoder = encoder, .out = &task->ids, .safe = job->safe, .wide = job->wide,
         .locked = job->locked};
@@ -87,7 +94,19 @@ static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *tas
             task->ids.ids[task->ids.n++] = s->added;
         else
             task->status = DAVIT_E_LIMIT;
+        if (watch)
+            __atomic_fetch_add(&watch->done, s->len, __ATOMIC_RELAXED);
     }
+}
+
+static void count_total(const DavitEncodeJob *job)
+{
+    uint64_t total = 0;
+
+    for (guint i = 0; job->encoder->watch && i < job->stretches->len; i++)
+        total += g_array_index(job->stretches, DavitStretch, i).len;
+    if (job->encoder->watch)
+        __atomic_fetch_add(&job->encoder->watch->total, total, __ATOMIC_RELAXED);
 }
 
 static void *work(void *data)
@@ -148,6 +167,7 @@ int32_t davit_encode_listed(const DavitEncodeJob *job)
     g_autofree Worker *workers = g_new0(Worker, n_workers);
     int32_t status;
 
+    count_total(job);
     for (size_t i = 0; i < n_workers; i++)
         workers[i] = (Worker){&crew, job->encoders[i], NULL};
     for (size_t i = 1; i < n_workers; i++) /* one that cannot be started is not missed */
@@ -182,7 +202,7 @@ int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char
                              size_t len, uint32_t flags, DavitIds *out,
                              DavitReport *report)
 {
-    if (n < 2 || len < LEAST_BYTES)
+    if ((n < 2 && !encoders[0]->watch) || len < LEAST_BYTES)
         return davit_encode(encoders[0], text, len, flags, out, report);
     return encode_long(encoders, n, text, len, flags, out, report);
 }

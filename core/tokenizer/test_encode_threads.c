@@ -48,11 +48,17 @@ static void check_family(const void *data)
         want.n = 0;
         g_assert_cmpint(
             davit_encode(encoders[0], text->str, text->len, flags, &want, report), ==, 0);
-        for (size_t n = 2; n <= MAX_THREADS; n += 3) {
+        for (size_t n = 1; n <= MAX_THREADS; n += n == 1 ? 1 : 3) {
+            DavitEncodeWatch watch = {0};
+
             got.n = 0;
+            davit_encoder_watch(encoders[0], &watch);
             g_assert_cmpint(davit_encode_threads(encoders, n, text->str, text->len, flags,
                                                  &got, report),
                             ==, 0);
+            davit_encoder_watch(encoders[0], NULL);
+            g_assert_cmpuint(watch.done, ==, watch.total); /* all of it was counted, once */
+            g_assert_cmpuint(watch.total > 0, ==, text->len >= 262144);
             g_assert_cmpuint(got.n, ==, want.n);
             g_assert_true(memcmp(got.ids, want.ids, want.n * sizeof *want.ids) == 0);
         }

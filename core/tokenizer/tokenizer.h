@@ -190,6 +190,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DavitEncoder, davit_encoder_free)
 int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,
                      DavitIds *out, DavitReport *report);
 
+/* How far davit_encode_threads is with a long text, in bytes as the normaliser leaves them. Another
+ * thread may read it meanwhile, with __atomic_load_n. */
+typedef struct DavitEncodeWatch {
+    uint64_t done, total; /* total is 0 until it is known */
+} DavitEncodeWatch;
+/* Texts that @encoder, as the first of several, encodes from now on are counted in @watch
+ * (borrowed while they are; NULL = none). */
+void davit_encoder_watch(DavitEncoder *encoder, DavitEncodeWatch *watch);
+
 /* As davit_encode, on up to @n threads, each with an encoder of its own; the caller's thread
  * has encoders[0]. Short texts take that one alone. */
 int32_t davit_encode_threads(DavitEncoder *const *encoders, size_t n, const char *text,
