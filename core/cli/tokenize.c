@@ -210,23 +210,31 @@ static size_t valid_bytes(const char *text, size_t n)
     return (size_t)(end - text);
 }
 
-/* The library says where in its text; which line that is, only this command knows. */
-static int32_t check_line(Job *job, const char *text, size_t n)
+/* The library says where in its text; which file or line that is, only this command knows. */
+static int32_t check_text(Job *job, const char *text, size_t n)
 {
     const size_t bad = valid_bytes(text, n);
     if (bad == n)
         return DAVIT_OK;
     DavitReport *report = job->call->report;
+    const char *file = davit_call_text(job->call, "file");
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_USAGE,
-                                .status = DAVIT_E_USAGE,
-                                .stage = "run",
-                                .subject = davit_report_text(report, "line %zu", job->line),
-                                .expected = "UTF-8",
-                                .found = davit_report_text(report, "byte 0x%02x, the %zu. of the line",
-                                                           (unsigned)(uint8_t)text[bad], bad + 1),
-                                .message = "the line is not valid UTF-8",
-                                .hint = "the lines before it are done"});
+        report,
+        &(DavitFinding){.code = DAVIT_R_USAGE,
+                        .status = DAVIT_E_USAGE,
+                        .stage = "run",
+                        .subject = job->line ? davit_report_text(report, "line %zu", job->line)
+                                   : file    ? file
+                                             : "TEXT",
+                        .expected = "UTF-8",
+                        .found = davit_report_text(report, "byte 0x%02x, the %zu. of the %s",
+                                                   (unsigned)(uint8_t)text[bad], bad + 1,
+                                                   job->line ? "line" : "text"),
+                        .message = davit_report_text(report, "the %s is not valid UTF-8",
+                                                     job->line ? "line" : "text"),
+                        .hint = job->line ? "the lines before it are done; iconv -t UTF-8 converts "
+                                            "what is in another encoding"
+                                          : "iconv -t UTF-8 converts what is in another encoding"});
 }
 
 /* Lines end at LF only; a last line without LF counts, an empty rest does not. */
@@ -240,7 +248,7 @@ static int32_t each_line(Job *job, const char *text, size_t n)
         const char *lf = memchr(text + at, '\n', n - at);
         const size_t len = lf ? (size_t)(lf - text) - at : n - at;
         job->line++;
-        status = check_line(job, text + at, len);
+        status = check_text(job, text + at, len);
         if (!status)
             status = one_input(job, text + at, len);
         at += len + 1;
@@ -335,7 +343,7 @@ static int run(DavitCall *call)
         explain_head(&job);
     if (davit_call_has(call, "lines"))
         each_line(&job, text, n);
-    else
+    else if (check_text(&job, text, n) == DAVIT_OK)
         one_input(&job, text, n);
     tell_unknown(&job);
     free_encoders(&job);

@@ -261,7 +261,7 @@ static Value wordcount(Vm *vm, Value value, const Args *args)
 
 /* ---- tojson ---- */
 
-static void json_separators(Vm *vm, Value v, JsonStyle *style)
+static void json_separators(Vm *vm, Value v, bool used, JsonStyle *style)
 {
     const List *pair;
 
@@ -273,6 +273,8 @@ static void json_separators(Vm *vm, Value v, JsonStyle *style)
     pair = tmpl_to_list(vm, v);
     if (pair->n != 2)
         tmpl_raise(vm, "ValueError: separators must be two");
+    if (!used)
+        return;
     style->item_separator = tmpl_need_str(vm, pair->items[0], "a separator");
     style->key_separator = tmpl_need_str(vm, pair->items[1], "a separator");
 }
@@ -292,7 +294,7 @@ static Value to_json(Vm *vm, Value value, const Args *args)
         style.has_indent = true;
         style.indent = indention(vm, bound[1]);
     }
-    json_separators(vm, bound[2], &style);
+    json_separators(vm, bound[2], value.type != V_STR, &style); /* a text needs none */
     tmpl_to_json(vm, &out, value, &style, 0);
     return tmpl_string(tmpl_sb_take(&out));
 }

@@ -152,7 +152,10 @@ Value tmpl_str_splitlines(Vm *vm, Str *s, const Args *args)
     Value keep;
 
     tmpl_bind(vm, args, "splitlines()", "keepends?", &keep);
-    const bool keepends = tmpl_truth(vm, keep);
+    const int64_t kept = keep.type == V_MISSING ? 0 : tmpl_need_int(vm, keep, "keepends");
+    if (kept > INT32_MAX || kept < INT32_MIN)
+        tmpl_raise(vm, "OverflowError: Python int too large to convert to C int");
+    const bool keepends = kept != 0;
     for (size_t at = 0; at < s->n;) {
         size_t end = at, next;
         uint32_t len = 0, cp = 0;
