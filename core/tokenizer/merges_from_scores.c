@@ -11,6 +11,7 @@
 #include "tokenizer/tokenizer_private.h"
 
 #define TWO_TOKENS 16384u /* fewer are not worth a thread */
+#define AHEAD      8u     /* links lie far apart: fetched before they are needed */
 
 /* A token and where it stands in the order of merges. */
 typedef struct Ranked {
@@ -101,6 +102,8 @@ static void *list_part(void *data)
     DavitSplit found[DAVIT_TOK_MAX_SPLIT];
 
     for (size_t i = 0, end; i < part->n; i = end) {
+        if (part->n - i > AHEAD)
+            davit_splits_fetch(part->splits, order[i + AHEAD].id);
         for (end = i + 1; end < part->n && order[end].score == order[i].score;)
             end++;
         if (end - i > 1) {

@@ -34,4 +34,13 @@ void davit_splits_clear(DavitSplits *splits);
  * characters. Returns: how many. */
 size_t davit_splits_of(const DavitSplits *splits, uint32_t id, DavitSplit *out);
 
+/* The links of @id are wanted soon. */
+static inline void davit_splits_fetch(const DavitSplits *splits, uint32_t id)
+{
+    const uint32_t head = splits->heads[id].next, tail = splits->tails[id].next;
+
+    __builtin_prefetch(&splits->heads[head ? head - 1 : 0]);
+    __builtin_prefetch(&splits->tails[tail ? tail - 1 : 0]);
+}
+
 #endif

@@ -44,22 +44,25 @@ static void use(const DavitTokenizer *tokenizer)
     davit_ids_clear(&ids);
 }
 
-/* An id of millions is allowed and costs the memory of all ids below it: 100 ms, in which ten
- * thousand other inputs could be tried. Longer numbers are refused at once. */
+/* An id costs the memory of all ids below it, some of it made and freed more than once: of ten
+ * thousand and more, a tenth of a millisecond to a hundred, in which others could be tried.
+ * Longer numbers than eight digits are refused at once; digits behind a point are no id. */
 static bool has_large_id(const uint8_t *data, size_t size)
 {
     size_t run = 0;
+    bool behind_point = false;
 
-    for (size_t i = 0; i < size; i++) {
-        if (g_ascii_isdigit(data[i])) {
+    for (size_t i = 0; i <= size; i++) {
+        if (i < size && g_ascii_isdigit(data[i])) {
             run++;
             continue;
         }
-        if (run == 7 || run == 8)
+        if (run >= 5 && run <= 8 && !behind_point)
             return true;
+        behind_point = i < size && data[i] == '.';
         run = 0;
     }
-    return run == 7 || run == 8;
+    return false;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
