@@ -148,9 +148,14 @@ int davit_call_usage(DavitCall *call, const char *subject, const char *message,
 
 /* ---- output ---- */
 
+static int out_errno; /* why stdout failed, before other calls failed */
+
 bool davit_out(const char *text, size_t n)
 {
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0)
+        return true;
+    out_errno = errno;
+    return false;
 }
 
 #define INDENT 1 /* blanks for a level of a document */
@@ -382,8 +387,9 @@ int main(int argc, char **argv)
         print_advice(&call, code);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno != EPIPE) /* a reader that went away needs no message */
-            fprintf(stderr, "davit: error: stdout could not be written: %s\n", g_strerror(errno));
+        const int why = out_errno ? out_errno : errno;
+        if (why != EPIPE) /* a reader that went away needs no message */
+            fprintf(stderr, "davit: error: stdout could not be written: %s\n", g_strerror(why));
         code = code == DAVIT_EXIT_OK ? DAVIT_EXIT_FAILED : code;
     }
     davit_call_clear(&call);

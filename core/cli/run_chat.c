@@ -231,8 +231,9 @@ GArray *davit_talk_prompt(DavitTalk *talk)
 
 /* ---- the conversation ---- */
 
-/* A line without its end; false at the end of input. *out_broken: Ctrl-C meanwhile. */
-static bool read_line(char **line, size_t *cap, bool *out_broken)
+/* A line without its end; false at the end of input. *out_broken: Ctrl-C meanwhile. *out_text: it
+ * is text, UTF-8 without a NUL. */
+static bool read_line(char **line, size_t *cap, bool *out_broken, bool *out_text)
 {
     ssize_t n;
 
@@ -243,6 +244,7 @@ static bool read_line(char **line, size_t *cap, bool *out_broken)
         clearerr(stdin);
     while (n > 0 && ((*line)[n - 1] == '\n' || (*line)[n - 1] == '\r'))
         (*line)[--n] = '\0';
+    *out_text = n <= 0 || g_utf8_validate_len(*line, (size_t)n, NULL);
     return n >= 0 || *out_broken;
 }
 
@@ -280,6 +282,27 @@ static int one_turn(DavitTalk *talk, const char *question, bool terminal, DavitA
     return DAVIT_EXIT_OK;
 }
 
+/* Ask nothing: a model would get other characters than were sent. */
+static int refuse_line(DavitTalk *talk, size_t number, bool terminal)
+{
+    DavitReport *report = talk->call->report;
+
+    if (terminal) {
+        fprintf(stderr, "the line is not valid UTF-8\n(the message was not sent)\n");
+        return DAVIT_EXIT_OK;
+    }
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_USAGE,
+                                     .status = DAVIT_E_USAGE,
+                                     .stage = "run",
+                                     .subject = davit_report_text(report, "line %zu", number),
+                                     .expected = "UTF-8 without NUL bytes",
+                                     .message = "the line is not valid UTF-8",
+                                     .hint = "the lines before it are answered; iconv -t UTF-8 "
+                                             "converts what is in another encoding"});
+    return DAVIT_EXIT_USAGE;
+}
+
 static void clear(DavitTalk *talk)
 {
     json_decref(talk->messages);
@@ -300,14 +323,15 @@ int davit_talk_converse(DavitTalk *talk, DavitAnswerFn *answer, void *ctx)
     char *line = NULL;
     size_t cap = 0;
     int code = DAVIT_EXIT_OK;
-    bool broken = false;
+    bool broken = false, text = true;
+    size_t number = 0;
 
     if (terminal)
         fprintf(stderr, "/exit ends, /clear starts anew, Ctrl-C stops an answer\n");
     while (code == DAVIT_EXIT_OK) {
         if (terminal)
             fprintf(stderr, "%s> ", broken ? "\n" : "");
-        if (!read_line(&line, &cap, &broken)) {
+        if (!read_line(&line, &cap, &broken, &text)) {
             if (terminal)
                 fputc('\n', stderr); /* Ctrl-D: what follows begins its own line */
             break;
@@ -318,9 +342,12 @@ int davit_talk_converse(DavitTalk *talk, DavitAnswerFn *answer, void *ctx)
                 code = DAVIT_EXIT_INTERRUPT;
             continue;
         }
-        if (is_order(line, "/exit"))
+        number++;
+        if (!text)
+            code = refuse_line(talk, number, terminal);
+        else if (is_order(line, "/exit"))
             break;
-        if (is_order(line, "/clear"))
+        else if (is_order(line, "/clear"))
             clear(talk);
         else if (line[0])
             code = one_turn(talk, line, terminal, answer, ctx);

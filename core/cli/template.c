@@ -132,6 +132,25 @@ static bool read_input(DavitCall *call, const char *flag, const char **out, size
     return !path || text;
 }
 
+/* As transformers, which asks for a list; what else is wrong in it, the engine says. */
+static bool is_array(DavitCall *call, const char *flag, const char *text)
+{
+    text += strspn(text, " \t\r\n");
+    if (*text == '[' || strncmp(text, "null", 4) == 0)
+        return true;
+    davit_report_add(call->report,
+                     &(DavitFinding){.code = DAVIT_R_USAGE,
+                                     .status = DAVIT_E_USAGE,
+                                     .stage = "options",
+                                     .subject = davit_call_text(call, flag),
+                                     .expected = davit_report_text(call->report,
+                                                                   "a JSON array of %s", flag),
+                                     .message = davit_report_text(call->report,
+                                                                  "this is no list of %s", flag),
+                                     .hint = "put what is one in square brackets"});
+    return false;
+}
+
 /* ---- output ---- */
 
 static void say_source(DavitCall *call, const DavitChat *chat)
@@ -255,6 +274,7 @@ static int run(DavitCall *call)
     if (!read_vars(call, vars, keep) ||
         !read_input(call, "messages", &in->messages, &in->n_messages, keep) ||
         !read_input(call, "tools", &in->tools, &in->n_tools, keep) ||
+        (in->tools && !is_array(call, "tools", in->tools)) ||
         !read_input(call, "documents", &in->documents, &in->n_documents, keep))
         return davit_call_exit(call);
     in->messages_source = davit_call_text(call, "messages");

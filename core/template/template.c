@@ -235,7 +235,8 @@ static bool check_source(const char *text, size_t len, const char *name, DavitRe
     davit_report_add(
         report,
         &(DavitFinding){.code = DAVIT_R_TEMPLATE_INVALID,
-                        .status = bad ? DAVIT_E_CORRUPT : DAVIT_E_LIMIT,
+                        .status = len > DAVIT_TEMPLATE_MAX_BYTES ? DAVIT_E_LIMIT
+                                                                          : DAVIT_E_CORRUPT,
                         .stage = "template",
                         .subject = name,
                         .expected = len > DAVIT_TEMPLATE_MAX_BYTES ? "at most 4 MiB" : "UTF-8",
