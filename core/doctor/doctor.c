@@ -267,6 +267,7 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_check_gguf_types(doctor);
     davit_check_vocabulary(doctor);
     davit_check_words(doctor);
+    davit_check_token_settings(doctor);
     davit_check_adapter(doctor);
     davit_check_rank_files(doctor);
     davit_check_no_model(doctor);

@@ -131,6 +131,7 @@ void davit_check_gguf_heads(DavitDoctor *doctor); /* D10 */
 void davit_check_gguf_types(DavitDoctor *doctor); /* D03: types of settings */
 void davit_check_vocabulary(DavitDoctor *doctor); /* D14: ids of the tokenizer's files */
 void davit_check_words(DavitDoctor *doctor);    /* D14 D21 */
+void davit_check_token_settings(DavitDoctor *doctor); /* D14: tokenizer_config.json */
 void davit_check_adapter(DavitDoctor *doctor);  /* D22 */
 /* D22 D10: not a model; after the checks of names and shapes, whose findings it explains. */
 void davit_check_no_model(DavitDoctor *doctor);

@@ -65,6 +65,16 @@ bool davit_tokenizer_is_added(const DavitTokenizer *tokenizer, int32_t id)
     return has_flag(tokenizer, id, DAVIT_ID_ADDED);
 }
 
+uint32_t davit_tokenizer_added_flags(const DavitTokenizer *tokenizer, int32_t id)
+{
+    size_t len = 0;
+    const char *text = davit_vocab_text(tokenizer->vocab, id, &len);
+    g_autoptr(GBytes) key = g_bytes_new_static(text ? text : "", len);
+    const DavitAdded *added = g_hash_table_lookup(tokenizer->added_ids, key);
+
+    return added && added->id == id ? added->flags : 0;
+}
+
 int32_t davit_tokenizer_special(const DavitTokenizer *tokenizer, DavitSpecial role)
 {
     return tokenizer->specials[role];

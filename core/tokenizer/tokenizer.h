@@ -131,6 +131,8 @@ int32_t davit_tokenizer_id(const DavitTokenizer *tokenizer, const char *text, si
 /* A token marked special, which decoding can skip and --safe does not recognise. */
 bool davit_tokenizer_is_special(const DavitTokenizer *tokenizer, int32_t id);
 bool davit_tokenizer_is_added(const DavitTokenizer *tokenizer, int32_t id);
+/* DAVIT_ADDED_ bits (tokenizer/added.h) of an added token; 0 also where it is none. */
+uint32_t davit_tokenizer_added_flags(const DavitTokenizer *tokenizer, int32_t id);
 
 typedef enum DavitSpecial {
     DAVIT_SPECIAL_BOS,
