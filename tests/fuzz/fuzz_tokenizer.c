@@ -46,7 +46,8 @@ static void use(const DavitTokenizer *tokenizer)
 
 /* An id costs the memory of all ids below it, some of it made and freed more than once: of a
  * thousand and more, some tenths of a millisecond to a hundred, in which others could be tried.
- * Longer numbers than eight digits are refused at once; digits behind a point are no id. */
+ * Longer numbers than nine digits (zeros in front count) are refused at once; digits behind a point
+ * are no id. */
 static bool has_large_id(const uint8_t *data, size_t size)
 {
     size_t run = 0;
@@ -57,7 +58,7 @@ static bool has_large_id(const uint8_t *data, size_t size)
             run++;
             continue;
         }
-        if (run >= 4 && run <= 8 && !behind_point)
+        if (run >= 4 && run <= 9 && !behind_point)
             return true;
         behind_point = i < size && data[i] == '.';
         run = 0;
