@@ -39,10 +39,13 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
 
 /* 8-bit planes of the activations: 1, or 2 where a second one holds what the first leaves over
  * (16 bits or so). Matrices that widen a value, such as gate and up, take one: their rounding
- * matters least and they are most of the work (SPEED.md has the divergence of each choice).
- * A shape rule, so that every call on a weight does the same. */
+ * matters least and they are most of the work (SPEED.md has the divergence of each choice). So do
+ * layouts of under three bits, whose own rounding is far larger (docs/quant.md). A rule of
+ * shape and layout, so that every call on a weight does the same. */
 static uint64_t planes_of(const davit_weight *w)
 {
+    if (cpu_layout_find(w->layout)->one_plane)
+        return 1;
     return w->n_rows > w->n_cols && w->n_rows / 8 < w->n_cols ? 1 : 2;
 }
 

@@ -20,10 +20,10 @@
         .dequant = cpu_dequant_##id                                                       \
     }
 
-#define ROWS(id, elems, bytes)                                                            \
+#define ROWS(id, elems, bytes, planes)                                                    \
     {                                                                                     \
         .stored = #id "/1", .block_elems = elems, .block_bytes = bytes,                   \
-        .dequant = cpu_dequant_##id, .rows = cpu_rows_##id                                  \
+        .dequant = cpu_dequant_##id, .one_plane = planes == 1, .rows = cpu_rows_##id      \
     }
 
 static const cpu_layout layouts[] = {
@@ -37,16 +37,16 @@ static const cpu_layout layouts[] = {
     LAYOUT(q5_k, 256, 176),
     LAYOUT(q2_k, 256, 84),
     LAYOUT(q3_k, 256, 110),
-    ROWS(iq4_xs, 256, 136),
-    ROWS(iq3_s, 256, 110),
-    ROWS(iq3_xxs, 256, 98),
-    ROWS(iq2_s, 256, 82),
-    ROWS(iq2_xs, 256, 74),
-    ROWS(iq2_xxs, 256, 66),
-    ROWS(iq1_m, 256, 56),
-    ROWS(iq1_s, 256, 50),
-    ROWS(tq1_0, 256, 54),
-    ROWS(q1_0, 128, 18),
+    ROWS(iq4_xs, 256, 136, 2),
+    ROWS(iq3_s, 256, 110, 2),
+    ROWS(iq3_xxs, 256, 98, 2),
+    ROWS(iq2_s, 256, 82, 1),
+    ROWS(iq2_xs, 256, 74, 1),
+    ROWS(iq2_xxs, 256, 66, 1),
+    ROWS(iq1_m, 256, 56, 1),
+    ROWS(iq1_s, 256, 50, 1),
+    ROWS(tq1_0, 256, 54, 1),
+    ROWS(q1_0, 128, 18, 1),
 };
 
 const cpu_layout *cpu_layout_find(const char *name)

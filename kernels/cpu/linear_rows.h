@@ -60,6 +60,7 @@ typedef struct cpu_layout {
     cpu_interleave_fn *interleave;
     cpu_group_fn *dot[CPU_STEPS];
     cpu_dequant_fn *dequant;
+    int one_plane; /* 1 = a second plane of activations never pays (linear_int8.c) */
     cpu_rows_fn *rows; /* instead of interleave and dot */
 } cpu_layout;
 

@@ -94,8 +94,13 @@ static void round_plane(const float *x, uint64_t n, double *out)
     }
 }
 
-/* Matrices that widen a value up to eight times take one plane of activations, others a second
- * one for what the first leaves over. */
+static int is_coarse(const char *name)
+{
+    return strstr("iq1_s/1|iq1_m/1|iq2_xxs/1|iq2_xs/1|iq2_s/1|tq1_0/1|q1_0/1", name) != NULL;
+}
+
+/* Matrices that widen a value up to eight times, and layouts of less than three bits, take one plane
+ * of activations, others a second one for what the first leaves over. */
 static void round_to_int8(const LinearCase *c, const float *x, double *out)
 {
     const uint64_t N = c->n_rows, K = c->n_cols;
@@ -103,7 +108,7 @@ static void round_to_int8(const LinearCase *c, const float *x, double *out)
 
     memset(out, 0, K * sizeof *out);
     round_plane(x, K, out);
-    if (N > K && N / 8 < K)
+    if ((N > K && N / 8 < K) || is_coarse(c->layout->name))
         return;
     for (uint64_t k = 0; k < K; k++)
         rest[k] = x[k] - (float)out[k];
