@@ -44,7 +44,10 @@ static int32_t int8_check(void *self, const davit_call *call, const davit_sink *
  * shape and layout, so that every call on a weight does the same. */
 static uint64_t planes_of(const davit_weight *w)
 {
-    if (cpu_layout_find(w->layout)->one_plane)
+    /* sizes are asked of weights that check refuses, too */
+    const cpu_layout *layout = w->layout ? cpu_layout_find(w->layout) : NULL;
+
+    if (layout && layout->one_plane)
         return 1;
     return w->n_rows > w->n_cols && w->n_rows / 8 < w->n_cols ? 1 : 2;
 }
