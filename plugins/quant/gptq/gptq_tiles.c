@@ -111,6 +111,8 @@ static float zero(const davit_quant_tile *t, uint64_t row, uint64_t group)
 static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
 {
     const uint64_t *p = t->desc->params, n_out = t->desc->n_rows;
+    /* zeros that are stored and read in words; a symmetric module has no such part */
+    const int whole = p[ZEROS] != ZEROS_MIDDLE && (p[BITS] == 4 || p[BITS] == 8);
     uint8_t some[SIDE];
 
     davit_q_scales(&(davit_q_grid){.p = t->parts[1].ptr,
@@ -121,8 +123,8 @@ static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float 
                    t->n_rows, n, out);
     for (uint64_t g = 0; g < n; g++)
         for (uint64_t r = 0, m; r < t->n_rows; r += m) {
-            const uint8_t *line = t->parts[2].ptr + (group + g) * (n_out * p[BITS] / 8);
-            const int whole = p[ZEROS] != ZEROS_MIDDLE && (p[BITS] == 4 || p[BITS] == 8);
+            const uint8_t *line =
+                whole ? t->parts[2].ptr + (group + g) * (n_out * p[BITS] / 8) : NULL;
 
             m = t->n_rows - r < SIDE ? t->n_rows - r : SIDE;
             if (whole)
