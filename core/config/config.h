@@ -48,6 +48,10 @@ const json_t *davit_settings_json(const DavitSettings *settings);
 /* Quantisation block of the config (quantization_config or compression_config), or NULL.
  */
 const json_t *davit_settings_quantization(const DavitSettings *settings);
+/* All such blocks of config.json, that one first, then from the outermost level in. Returns:
+ * (owned) const json_t * (borrowed); @out_paths takes where each stands, (owned)
+ * "config.json: text_config.quantization_config". None for a GGUF. */
+GPtrArray *davit_settings_quantizations(const DavitSettings *settings, GPtrArray *out_paths);
 
 /* Values for the engine. Each answers from generation_config.json, config.json, GGUF
  * keys. */

@@ -33,11 +33,12 @@ static int32_t invalid(DavitReport *report, uint32_t code, const char *file,
 
 /* ---- nesting and names ---- */
 
-static const json_t *nested_of(const json_t *object)
+const json_t *davit_settings_nested(const json_t *level, const char **out_key)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(nested_keys); i++) {
-        const json_t *inner = json_object_get(object, nested_keys[i]);
+        const json_t *inner = json_object_get(level, nested_keys[i]);
 
+        *out_key = nested_keys[i];
         if (json_is_object(inner))
             return inner;
     }
@@ -97,21 +98,23 @@ static int32_t check_parts(const DavitSettings *s, const json_t *level,
     return status;
 }
 
-/* The keys of every level in one object; the innermost wins. At most four levels, so that
- * a hostile file cannot make this long. */
+/* The keys of every level in one object; the innermost wins. At most
+ * DAVIT_SETTINGS_LEVELS, so that a hostile file cannot make this long. */
 static int32_t resolve_nesting(DavitSettings *s, DavitReport *report)
 {
     const json_t *level = s->wrapper;
     int32_t status = DAVIT_OK;
 
     s->json = json_object();
-    for (int depth = 0; level && depth < 4; depth++) {
+    for (int depth = 0; level && depth < DAVIT_SETTINGS_LEVELS; depth++) {
+        const char *key;
+
         json_object_update(s->json, (json_t *)(uintptr_t)level);
         add_names(s->hf_names, json_object_get(level, "architectures"));
         add_names(s->model_types, json_object_get(level, "model_type"));
         if (check_parts(s, level, report) != DAVIT_OK)
             status = DAVIT_E_CORRUPT;
-        level = nested_of(level);
+        level = davit_settings_nested(level, &key);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(nested_keys); i++)
         json_object_del(s->json, nested_keys[i]);
@@ -415,15 +418,6 @@ const char *davit_settings_gguf_arch(const DavitSettings *settings)
 const json_t *davit_settings_json(const DavitSettings *settings)
 {
     return settings->json;
-}
-
-const json_t *davit_settings_quantization(const DavitSettings *settings)
-{
-    const json_t *block = json_object_get(settings->json, "quantization_config");
-
-    if (!json_is_object(block))
-        block = json_object_get(settings->json, "compression_config");
-    return json_is_object(block) ? block : NULL;
 }
 
 const int32_t *davit_settings_eos_ids(const DavitSettings *settings, size_t *out_n)

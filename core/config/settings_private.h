@@ -19,6 +19,11 @@ struct DavitSettings {
     DavitGenerationDefaults sampling;
 };
 
+#define DAVIT_SETTINGS_LEVELS 4 /* levels of nesting that are read */
+
+/* The text model's object inside @level, with its key (static), or NULL. */
+const json_t *davit_settings_nested(const json_t *level, const char **out_key);
+
 /* Settings of a GGUF whose keys are @keys (owned: taken), "llama.block_count": 2 ...
  * Arrays of strings and long arrays are not there. */
 DavitSettings *davit_settings_from_keys(json_t *keys, const char *subject,

@@ -320,10 +320,18 @@ DavitQuantCache davit_quant_config_cache(const DavitQuantConfig *config)
 static void conflict(const DavitQuantConfig *a, const DavitQuantConfig *b, const char *what,
                      const char *x, const char *y, DavitReport *report)
 {
-    add_finding(report, DAVIT_R_QUANT_CONFIG_CONFLICT, DAVIT_E_MISMATCH, what,
-                davit_report_text(report, "%s in %s", x, a->base.source),
-                davit_report_text(report, "%s in %s", y, b->base.source),
-                "two files contradict each other about the quantisation");
+    davit_report_add(report,
+                     &(DavitFinding){.code = DAVIT_R_QUANT_CONFIG_CONFLICT,
+                                     .status = DAVIT_E_MISMATCH,
+                                     .stage = "config",
+                                     .subject = what,
+                                     .expected = davit_report_text(report, "%s in %s", x,
+                                                                   a->base.source),
+                                     .found = davit_report_text(report, "%s in %s", y,
+                                                                b->base.source),
+                                     .message = "two places contradict each other about the "
+                                                "quantisation",
+                                     .hint = "correct the one that is not as the tensors are"});
 }
 
 static void compare_texts(const DavitQuantConfig *a, const DavitQuantConfig *b,
@@ -359,9 +367,27 @@ static void compare_flags(const DavitQuantConfig *a, const DavitQuantConfig *b, 
                                                                    a->base.source),
                                      .found = davit_report_text(report, "%s in %s", words[y],
                                                                 b->base.source),
-                                     .message = "two files contradict each other about the "
+                                     .message = "two places contradict each other about the "
                                                 "quantisation; the first counts",
-                                     .hint = "make them agree: other programs read the other file"});
+                                     .hint = "make them agree: other programs read the other one"});
+}
+
+/* Groups of two blocks of one file: a copy that is not one. Files of two kinds state theirs in
+ * different words. */
+static void compare_groups(const DavitQuantConfig *a, const DavitQuantConfig *b, DavitReport *report)
+{
+    compare_numbers(a, b, "config_groups, number", a->groups->len, b->groups->len, report);
+    for (guint i = 0; i < MIN(a->groups->len, b->groups->len); i++) {
+        const davit_quant_settings *x = &g_array_index(a->groups, davit_quant_settings, i);
+        const davit_quant_settings *y = &g_array_index(b->groups, davit_quant_settings, i);
+
+        compare_texts(a, b, "config_groups: format", x->format, y->format, report);
+        compare_texts(a, b, "config_groups: type", x->type, y->type, report);
+        compare_texts(a, b, "config_groups: strategy", x->strategy, y->strategy, report);
+        compare_numbers(a, b, "config_groups: num_bits", x->bits, y->bits, report);
+        compare_numbers(a, b, "config_groups: group_size", x->group, y->group, report);
+        compare_flags(a, b, "config_groups: symmetric", x->symmetric, y->symmetric, report);
+    }
 }
 
 /* @other states the same facts again: check them, take what @q lacks. */
@@ -379,6 +405,8 @@ static void merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *rep
     compare_numbers(q, other, "weight_block_size, columns", a->block_cols, b->block_cols, report);
     compare_flags(q, other, "sym", a->symmetric, b->symmetric, report);
     compare_flags(q, other, "desc_act", a->act_order, b->act_order, report);
+    if (g_str_has_prefix(b->source, "config.json:"))
+        compare_groups(q, other, report);
     if (!q->cache.type && other->cache.type)
         q->cache.type = g_string_chunk_insert_const(q->texts, other->cache.type);
     if (!q->cache.strategy && other->cache.strategy)
@@ -444,13 +472,12 @@ DavitQuantConfig *davit_quant_config_new(const DavitSettings *settings,
                                          const DavitCheckpoint *checkpoint, uint32_t allow,
                                          DavitReport *report)
 {
-    const json_t *block = settings && !davit_settings_is_gguf(settings)
-                              ? davit_settings_quantization(settings)
-                              : NULL;
-    DavitQuantConfig *q =
-        json_is_object(block) ? add_source(NULL, block, "config.json", block_name, report)
-                              : NULL;
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) blocks = settings ? davit_settings_quantizations(settings, paths) : NULL;
+    DavitQuantConfig *q = NULL;
 
+    for (guint i = 0; blocks && i < blocks->len; i++)
+        q = add_source(q, blocks->pdata[i], "config.json", paths->pdata[i], report);
     for (size_t i = 0; i < G_N_ELEMENTS(file_names); i++) {
         g_autoptr(GBytes) bytes = NULL;
         json_t *tree;

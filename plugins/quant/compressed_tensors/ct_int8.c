@@ -61,6 +61,9 @@ int32_t ct_int8_check(const davit_quant_module *module, davit_quant_desc *out,
         return w && s ? DAVIT_QUANT_OTHER : davit_q_end(&c);
     out->n_rows = w->shape[0];
     out->n_cols = w->shape[1];
+    if (z && davit_q_settings(module)->symmetric == 1)
+        davit_q_warn(&c, DAVIT_R_QUANT_CONFIG_CONFLICT, z->name, "symmetric: true",
+                     "zero points are stored for weights that are said to need none; they count");
     if (!z && davit_q_settings(module)->symmetric == 0)
         davit_q_need(&c, "weight_zero_point", "i8/1");
     if (!read_scale(&c, s) ||

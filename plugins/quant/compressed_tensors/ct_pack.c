@@ -4,6 +4,7 @@
  *   w = (code - 2^(bits-1)) * scale, or (code - zero) * scale
  * Widths that do not divide 32 are packed densely from version 0.17 on, and padded to words
  * before. README.md has params and parts. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,9 +130,9 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
         return davit_q_fail(c, DAVIT_E_IO, DAVIT_R_IO_FAILED, idx->name, NULL, "a read that failed",
                             "the index of groups cannot be read");
     if (!p)
-        return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
-                            "at most 262144 columns", "more",
-                            "an index of groups this long is not read");
+        return davit_q_fail_count(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
+                                  "at most 262144 columns", k, "columns",
+                                  "an index of groups this long is not read");
     if (n_bytes != 4 * k || n_bad || (n_unset && n_unset != k))
         return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_INDEX_RANGE, idx->name,
                             "indices of groups, or -1 everywhere",
@@ -140,18 +141,23 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
     if (n_unset || !n_other)
         return 1;
     if (n_groups > MOST_ORDERED) /* the look below takes their number times the columns */
-        return davit_q_fail(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
-                            "at most 8192 groups in an order of their own", "more",
-                            "an index of so many groups is not checked");
+        return davit_q_fail_count(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
+                                  "at most 8192 groups in an order of their own", n_groups,
+                                  "groups", "an index of so many groups is not checked");
     for (uint64_t g = 0; g < n_groups; g++) { /* upstream sorts, which needs full groups */
         uint64_t n = 0;
 
         for (uint64_t i = 0; i < k; i++)
             n += davit_bytes_u32le(p + 4 * i) == g;
-        if (n != group)
+        if (n != group) {
+            char want[64], found[64];
+
+            snprintf(want, sizeof want, "%" PRIu64 " columns in each group", group);
+            snprintf(found, sizeof found, "%" PRIu64 " in group %" PRIu64, n, g);
             return davit_q_fail(c, DAVIT_E_CORRUPT, DAVIT_R_QUANT_INDEX_RANGE, idx->name,
-                                "groups of one size", "others",
+                                want, found,
                                 "an index of groups fills them unevenly");
+        }
     }
     d->params[ORDERED] = 1;
     d->codes.flags |= DAVIT_CODES_MAP;
@@ -173,15 +179,21 @@ static int read_groups(davit_q_check *c, const davit_tensor_info *s, const davit
 
     if (!davit_q_shape(c, s, 2, scales))
         return 0;
-    if (k % n)
-        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name,
-                            "groups that divide the inputs", "others",
-                            "groups of this format are all of one size");
+    if (k % n) {
+        char want[64];
+
+        snprintf(want, sizeof want, "groups that divide %" PRIu64 " inputs", k);
+        return davit_q_fail_count(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name, want, n,
+                                  "groups", "groups of this format are all of one size");
+    }
     d->params[GROUP] = k / n;
     d->params[N_GROUPS] = n;
     if (set->group > 0)
         davit_q_agree(c, "group_size", set->group, (int64_t)(k / n));
     d->params[ZEROS] = z != NULL;
+    if (set->symmetric == 1 && z)
+        davit_q_warn(c, DAVIT_R_QUANT_CONFIG_CONFLICT, z->name, "symmetric: true",
+                     "zero points are stored for weights that are said to need none; they count");
     if (set->symmetric == 0 && !z)
         davit_q_need(c, "weight_zero_point", "i32/1");
     return c->status == 0 && (!z || davit_q_shape(c, z, 2, zeros));

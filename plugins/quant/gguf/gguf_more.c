@@ -205,9 +205,9 @@ int32_t gguf_more_check(const davit_quant_module *module, davit_quant_desc *out,
     out->n_cols = w->shape[w->rank - 1];
     row = out->n_cols / type->elems * type->bytes;
     if (w->n_bytes / row != out->n_experts * out->n_rows || w->n_bytes % row)
-        davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
-                     "bytes that follow from shape and type", "others",
-                     "the tensor's bytes do not fit its shape");
+        davit_q_fail_count(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                           "bytes that follow from shape and type", w->n_bytes, "bytes",
+                           "the tensor's bytes do not fit its shape");
     out->col_unit = type->elems;
     davit_q_part(&c, "weight", w, row);
     read_factor(&c, type);

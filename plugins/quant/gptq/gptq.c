@@ -158,8 +158,9 @@ static int read_order(davit_q_check *c, const davit_tensor_info *idx)
         return davit_q_fail(c, DAVIT_E_IO, DAVIT_R_IO_FAILED, idx->name, NULL, "a read that failed",
                             "the index of groups cannot be read");
     if (!p || n_bytes != 4 * k)
-        return unsupported(c, idx->name, "at most 262144 columns", "more",
-                           "an index of groups this long is not read");
+        return davit_q_fail_count(c, DAVIT_E_UNSUPPORTED, DAVIT_R_QUANT_LAYOUT, idx->name,
+                                  "at most 262144 columns", k, "columns",
+                                  "an index of groups this long is not read");
     for (uint64_t i = 0; i < k; i++) {
         const uint32_t g = davit_bytes_u32le(p + 4 * i);
 

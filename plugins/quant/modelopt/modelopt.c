@@ -3,7 +3,9 @@
  * half) and 2r + 1 of column k, two's complement.
  *   w = q * weight_scale
  * Its other families are what ../fp8, ../nvfp4, ../mxfp4 and ../compressed_tensors read. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include <davit/help/quant.h>
 
@@ -70,9 +72,11 @@ static int32_t modelopt_check(void *self, const davit_quant_module *module,
         if (!davit_q_shape(&c, s, 2, want))
             return davit_q_end(&c);
         if (n == 0 || out->n_cols % n) {
-            davit_q_fail(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name,
-                         "groups that divide the inputs", "others",
-                         "groups of this format are all of one size");
+            char groups[64];
+
+            snprintf(groups, sizeof groups, "groups that divide %" PRIu64 " inputs", out->n_cols);
+            davit_q_fail_count(&c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, s->name, groups, n,
+                               "groups", "groups of this format are all of one size");
             return davit_q_end(&c);
         }
         if (davit_q_settings(module)->group > 0)

@@ -43,9 +43,9 @@ static int read_shape(davit_q_check *c, const davit_tensor_info *w, const davit_
     d->n_rows = w->shape[w->rank - 2];
     d->n_cols = w->shape[w->rank - 1] * each;
     if (d->n_cols % GROUP)
-        return davit_q_fail(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
-                            "a multiple of 16 inputs", "others",
-                            "NVFP4's groups are all whole");
+        return davit_q_fail_count(c, DAVIT_E_MISMATCH, DAVIT_R_SHAPE_MISMATCH, w->name,
+                                  "a multiple of 16 inputs", d->n_cols, "inputs",
+                                  "NVFP4's groups are all whole");
     memcpy(shape, w->shape, sizeof shape);
     shape[w->rank - 1] = d->n_cols / GROUP;
     if (s->rank == 1 || (s->rank == w->rank && s->shape[s->rank - 2] > d->n_rows))

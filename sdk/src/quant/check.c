@@ -33,6 +33,15 @@ int davit_q_fail(davit_q_check *c, int32_t status, uint32_t code, const char *su
     return 0;
 }
 
+int davit_q_fail_count(davit_q_check *c, int32_t status, uint32_t code, const char *subject,
+                       const char *expected, uint64_t n, const char *what, const char *message)
+{
+    char found[96];
+
+    snprintf(found, sizeof found, "%" PRIu64 " %s", n, what);
+    return davit_q_fail(c, status, code, subject, expected, found, message);
+}
+
 void davit_q_warn(davit_q_check *c, uint32_t code, const char *subject, const char *found,
                   const char *message)
 {

@@ -82,6 +82,9 @@ void davit_q_agree(davit_q_check *c, const char *key, int64_t stated, int64_t fo
 /* One error. @code is DAVIT_R_. Returns: 0, so that callers return it as "no". */
 int davit_q_fail(davit_q_check *c, int32_t status, uint32_t code, const char *subject,
                  const char *expected, const char *found, const char *message);
+/* The same; what was found is @n of @what, "17 inputs". */
+int davit_q_fail_count(davit_q_check *c, int32_t status, uint32_t code, const char *subject,
+                       const char *expected, uint64_t n, const char *what, const char *message);
 /* One warning. */
 void davit_q_warn(davit_q_check *c, uint32_t code, const char *subject, const char *found,
                   const char *message);
