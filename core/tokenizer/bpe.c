@@ -74,6 +74,7 @@ void davit_bpe_clear(DavitBpe *bpe)
     davit_big_free(bpe->ranks);
     davit_big_free(bpe->filter);
     g_free(bpe->bmp);
+    g_free(bpe->conditions);
     g_free(bpe->joins);
     g_free(bpe->triples);
 }

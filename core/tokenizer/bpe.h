@@ -49,12 +49,13 @@ typedef struct DavitBpe {
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
     /* n_bmp: id of the token of one character, -1 = none; byte_level: of those only that merging
-     * completes before it joins them with a neighbour, and DAVIT_CHAR_ conditions; NULL = none */
+     * completes before it joins them with a neighbour, with a condition; NULL = none */
     int32_t *bmp;
     uint32_t n_bmp; /* code points below it are in bmp: 65536, or 1 + the highest of a token */
+    struct DavitCharCondition *conditions; /* byte_level: of bmp, see bpe_table.h */
     uint64_t *joins;   /* byte_level: which characters tokens have beside each other, */
     uint64_t *triples; /* and which three; bits, see bpe_cuts.c. NULL = not known */
-    _Atomic bool has_chars; /* byte_level: bmp, joins and triples are made */
+    _Atomic bool has_chars; /* byte_level: bmp to triples are made */
     uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
 } DavitBpe;
 

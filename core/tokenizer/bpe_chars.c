@@ -3,13 +3,17 @@
  * with a neighbour. Such a character may begin as one symbol: a third of the symbols for
  * Chinese.
  *
- * A merge over the edge of a character has a half that ends or begins with some of its
- * bytes. Where, at every step of merging the character alone, the next merge has a lower
- * rank than all merges over its edges that are possible at that moment, the merges inside
- * come first whatever stands beside it. Merges in different characters do not touch each
- * other, so doing them early changes nothing. For most characters this holds under
- * conditions only: that no ASCII stands in front (a space takes first bytes), or that
- * what follows has not one of some first bytes (other scripts than Chinese and Japanese).
+ * A merge over an edge of a character has a half that ends or begins with some of its bytes: its
+ * right half is the HEAD that merging the character alone has come to, or its left half the TAIL.
+ * Where, at every step, the next merge inside has a lower rank than all merges over its edges that
+ * are possible at that moment, those inside come first whatever stands beside it. Merges in
+ * different characters do not touch each other, so doing them early changes nothing.
+ *
+ * For most characters this holds under conditions only, which bytes may not stand in front and
+ * which not behind. A merge of a TAIL with the HEAD of the next character counts for both; if the
+ * next one begins as one symbol, its own merges come before this one, so that only those with
+ * whole characters behind are left (behind_whole). Of the merges over the edges of such characters, the
+ * first ever done would have one half that is not whole yet, and a merge inside it that comes before.
  *
  * Between such characters a piece may often be cut: bpe_cuts.c.
  */
@@ -30,19 +34,49 @@
 #define HEAD   4u /* the first bytes of a character, and no more */
 #define TAIL   8u /* continuation bytes only */
 
-/* Of the merges over an edge, by id of the half that is a HEAD or a TAIL: the highest
- * priority, UINT32_MAX - rank; 0 = none. All are zero at first, so that pages of ids that
- * are holes are never made. */
+/* A merge over the edge of a part of a character, of the list of that part. */
+typedef struct Edge {
+    uint32_t next;     /* in Edges.list, 0 = none */
+    uint32_t priority; /* UINT32_MAX - rank */
+    uint8_t byte;      /* beside the edge: the last one before a HEAD, the first one behind a TAIL */
+    bool head;         /* behind a TAIL: the other half is a HEAD */
+} Edge;
+
+/* HEAD or TAIL of a character. */
+typedef struct Part {
+    uint32_t highest; /* of the priorities in the list */
+    uint32_t first;   /* in Edges.list, 0 = none */
+} Part;
+
+/* By id, what it is: 0 = no part, else its place in Edges.parts + 1 twice, and 1 more for a HEAD. */
+#define MOST_PARTS 0x7000u
+
 typedef struct Edges {
     DavitBpe *bpe;
-    uint8_t *parts;  /* by id: HEAD or TAIL */
-    uint32_t *any;   /* of all */
-    uint32_t *usual; /* of those that the conditions leave */
+    uint16_t *kinds; /* (owned) [n_ids + 1] */
+    GArray *parts;   /* (owned) Part */
+    GArray *list;    /* (owned) Edge; the first is none */
+    uint16_t *by_hash;       /* (owned) place + 1 in conditions, 0 = free */
+    uint32_t n_conditions;
     const DavitVocabEntry *entries; /* (borrowed) [n_ids] */
     const char *block;              /* (borrowed) where they lie */
-    size_t n_ids;
     int16_t letters[DAVIT_N_LETTERS];
 } Edges;
+
+static bool is_head(uint16_t kind)
+{
+    return kind & 1;
+}
+
+static bool is_tail(uint16_t kind)
+{
+    return kind && !(kind & 1);
+}
+
+static Part *part_of(const Edges *e, uint16_t kind)
+{
+    return &g_array_index(e->parts, Part, kind / 2 - 1);
+}
 
 static uint32_t priority(uint32_t rank)
 {
@@ -83,28 +117,60 @@ static uint32_t kind_of(const int16_t *letters, const char *text, size_t len)
     return ENDS | (davit_is_inner((uint8_t)first) ? 0 : BEGINS);
 }
 
-/* May @rank be done before all merges over the edge of @id? *out_needs gets @need if only
- * under its condition. */
-static bool comes_first(const Edges *e, uint32_t rank, uint32_t id, int32_t need,
-                        int32_t *out_needs)
+/* What stands in the way of a merge of @rank inside a character, at the edge of its part @kind. */
+static void forbid(const Edges *e, uint32_t rank, uint16_t kind, DavitCharCondition *out)
 {
-    if (priority(rank) <= e->any[id])
-        *out_needs |= need;
-    return priority(rank) > e->usual[id];
+    const Part *part = kind ? part_of(e, kind) : NULL;
+
+    if (!part || part->highest < priority(rank))
+        return;
+    for (uint32_t i = part->first; i; i = g_array_index(e->list, Edge, i).next) {
+        const Edge *edge = &g_array_index(e->list, Edge, i);
+        const uint64_t bit = 1ull << (edge->byte & 63);
+
+        if (edge->priority < priority(rank))
+            continue;
+        if (is_head(kind)) {
+            out->ascii_before |= edge->byte < 0x80;
+            out->before |= edge->byte < 0x80 ? 0 : bit;
+        } else {
+            out->behind |= edge->byte < 0x80 ? 1 : bit;
+            if (!edge->head)
+                out->behind_whole |= edge->byte < 0x80 ? 1 : bit;
+        }
+    }
 }
 
-/* Merge the @n bytes of a character alone. Returns: its token and conditions, -1 if it
- * ends otherwise or something else might come first. */
-static int32_t merge_char(const Edges *e, const uint8_t *bytes, uint32_t n)
+/* Place of @condition among those of the table, -1 = there are too many. */
+static int32_t condition_at(Edges *e, const DavitCharCondition *condition)
 {
-    uint32_t ids[MAX_BYTES];
-    int32_t needs = 0;
+    uint64_t h = condition->before * 0x9e3779b97f4a7c15ull ^ condition->behind;
 
-    for (uint32_t i = 0; i < n; i++) {
-        if (e->bpe->bytes[bytes[i]] < 0)
+    h = (h ^ condition->behind_whole * 3 ^ condition->ascii_before) * 0xd6e8feb86659fd93ull;
+    for (uint32_t at = (uint32_t)(h >> 32);; at++) {
+        uint16_t *slot = &e->by_hash[at % (2 * DAVIT_CHAR_CONDITIONS)];
+
+        if (*slot && memcmp(&e->bpe->conditions[*slot - 1], condition, sizeof *condition) == 0)
+            return *slot - 1;
+        if (*slot)
+            continue;
+        if (e->n_conditions == DAVIT_CHAR_CONDITIONS)
             return -1;
-        ids[i] = (uint32_t)e->bpe->bytes[bytes[i]];
+        e->bpe->conditions[e->n_conditions++] = *condition;
+        *slot = (uint16_t)e->n_conditions;
+        return *slot - 1;
     }
+}
+
+/* Merge the @n bytes of a character alone. Returns: its item of bmp, -1 if it has no token. */
+static int32_t merge_char(Edges *e, const uint8_t *bytes, uint32_t n)
+{
+    DavitCharCondition condition = {0};
+    uint32_t ids[MAX_BYTES];
+    int32_t at_condition;
+
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (uint32_t)e->bpe->bytes[bytes[i]]; /* has_all_bytes */
     while (n > 1) {
         uint32_t best = DAVIT_BPE_NONE, rank = DAVIT_BPE_NONE, at = 0;
 
@@ -117,21 +183,22 @@ static int32_t merge_char(const Edges *e, const uint8_t *bytes, uint32_t n)
                 at = i;
             }
         }
-        if (best == DAVIT_BPE_NONE ||
-            !comes_first(e, rank, ids[0], DAVIT_CHAR_LEFT, &needs) ||
-            !comes_first(e, rank, ids[n - 1], DAVIT_CHAR_RIGHT, &needs))
+        if (best == DAVIT_BPE_NONE)
             return -1;
+        forbid(e, rank, e->kinds[ids[0]], &condition);
+        forbid(e, rank, e->kinds[ids[n - 1]], &condition);
         ids[at] = e->bpe->joined[best];
         n--;
         for (uint32_t i = at + 1; i < n; i++)
             ids[i] = ids[i + 1];
     }
-    return (int32_t)ids[0] | needs;
+    at_condition = ids[0] >> DAVIT_CHAR_ID_BITS ? -1 : condition_at(e, &condition);
+    return at_condition < 0 ? -1 : at_condition << DAVIT_CHAR_ID_BITS | (int32_t)ids[0];
 }
 
 /* If token @text is one character of two or three bytes, put what merging gives into bmp. False
  * when memory is gone. */
-static bool fill_char(const Edges *e, const char *text, size_t len)
+static bool fill_char(Edges *e, const char *text, size_t len)
 {
     uint8_t bytes[MAX_BYTES];
     uint32_t n = 0, size, cp;
@@ -161,11 +228,6 @@ static bool fill_char(const Edges *e, const char *text, size_t len)
     return true;
 }
 
-static void note_merge(uint32_t *highest, uint32_t rank)
-{
-    *highest = MAX(*highest, priority(rank));
-}
-
 /* First byte of token @id, or with @last its last. */
 static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
 {
@@ -185,25 +247,31 @@ static uint32_t kind_by_id(const Edges *e, uint32_t id)
     return text && len > 0 ? kind_of(e->letters, text, len) : 0;
 }
 
-/* A merge of which one half is some bytes of a character. */
-static void note_edge(const Edges *e, uint32_t left, uint32_t right, uint32_t rank)
+static void add_edge(Edges *e, uint16_t kind, uint32_t rank, uint8_t byte, bool head)
 {
-    if ((e->parts[left] & TAIL) && (kind_by_id(e, right) & BEGINS)) {
-        note_merge(&e->any[left], rank);
-        if (davit_bpe_usual_behind(byte_of(e, right, false)))
-            note_merge(&e->usual[left], rank);
-    }
-    if ((e->parts[right] & HEAD) && (kind_by_id(e, left) & ENDS)) {
-        note_merge(&e->any[right], rank);
-        if (davit_bpe_usual_before(byte_of(e, left, true)))
-            note_merge(&e->usual[right], rank);
-    }
+    Part *part = part_of(e, kind);
+    const Edge edge = {part->first, priority(rank), byte, head};
+
+    part->first = e->list->len;
+    part->highest = MAX(part->highest, edge.priority);
+    g_array_append_val(e->list, edge);
 }
 
-static void note_edges(const Edges *e)
+/* A merge of which one half is some bytes of a character. */
+static void note_edge(Edges *e, uint32_t left, uint32_t right, uint32_t rank)
+{
+    const uint16_t before = e->kinds[left], behind = e->kinds[right];
+
+    if (is_tail(before) && (kind_by_id(e, right) & BEGINS))
+        add_edge(e, before, rank, byte_of(e, right, false), is_head(behind));
+    if (is_head(behind) && (kind_by_id(e, left) & ENDS))
+        add_edge(e, behind, rank, byte_of(e, left, true), false);
+}
+
+static void note_edges(Edges *e)
 {
     const DavitBpe *bpe = e->bpe;
-    const uint8_t *parts = e->parts;
+    const uint16_t *kinds = e->kinds;
     const uint32_t n_slots = bpe->n_slots, id_bits = bpe->id_bits;
 
     for (uint32_t i = 0; i < n_slots; i++) {
@@ -213,7 +281,7 @@ static void note_edges(const Edges *e)
         const uint32_t right = (uint32_t)(pair & ((1ull << id_bits) - 1));
 
         /* first what seldom holds: where the empty slots are follows no pattern */
-        if (((parts[left] & TAIL) | (parts[right] & HEAD)) && at != DAVIT_BPE_NONE)
+        if ((is_tail(kinds[left]) | is_head(kinds[right])) && at != DAVIT_BPE_NONE)
             note_edge(e, left, right, davit_bpe_rank(bpe, at));
     }
 }
@@ -236,36 +304,62 @@ static bool has_all_bytes(const DavitBpe *bpe)
     return true;
 }
 
+/* Note which tokens are parts of characters. False: there are too many. */
+static bool note_parts(Edges *e)
+{
+    const size_t n_ids = davit_vocab_n_ids(e->bpe->vocab);
+
+    for (size_t id = 0; id < n_ids; id++) {
+        const char *text = e->block + e->entries[id].off;
+        const uint32_t kind =
+            is_short(&e->entries[id], text) ? kind_of(e->letters, text, e->entries[id].len) : 0;
+
+        if (!(kind & (HEAD | TAIL)))
+            continue;
+        if (e->parts->len == MOST_PARTS)
+            return false;
+        g_array_set_size(e->parts, e->parts->len + 1);
+        e->kinds[id] = (uint16_t)(2 * e->parts->len + (kind & HEAD ? 1 : 0));
+    }
+    return true;
+}
+
+static bool fill_bmp(Edges *e)
+{
+    const size_t n_ids = davit_vocab_n_ids(e->bpe->vocab);
+
+    e->entries = davit_vocab_entries(e->bpe->vocab, &e->block);
+    davit_letters_fill(e->letters);
+    if (!note_parts(e))
+        return true;
+    note_edges(e);
+    for (size_t id = 0; id < n_ids; id++) {
+        const char *text = e->block + e->entries[id].off;
+
+        /* the letter of a first byte begins with C3 */
+        if (is_short(&e->entries[id], text) && *text == '\xc3' &&
+            !fill_char(e, text, e->entries[id].len))
+            return false;
+    }
+    return true;
+}
+
 static bool fill_chars(DavitBpe *bpe)
 {
-    const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
-    g_autofree uint8_t *parts = g_try_malloc0(n_ids + 1);
-    g_autofree uint32_t *highest = g_try_new0(uint32_t, 2 * (n_ids + 1));
-    Edges edges = {bpe, parts, highest, highest ? highest + n_ids + 1 : NULL,
-                   .n_ids = n_ids};
+    g_autofree uint16_t *kinds = g_try_new0(uint16_t, davit_vocab_n_ids(bpe->vocab) + 1);
+    g_autofree uint16_t *by_hash = g_try_new0(uint16_t, 2 * DAVIT_CHAR_CONDITIONS);
+    g_autoptr(GArray) parts = g_array_new(FALSE, TRUE, sizeof(Part));
+    g_autoptr(GArray) list = g_array_new(FALSE, TRUE, sizeof(Edge));
+    Edges edges = {bpe, kinds, parts, list, by_hash, 0, NULL, NULL, {0}};
 
-    if (!parts || !highest)
+    if (!kinds || !by_hash)
         return false;
     if (!has_all_bytes(bpe))
         return true;
-    edges.entries = davit_vocab_entries(bpe->vocab, &edges.block);
-    davit_letters_fill(edges.letters);
-    for (size_t id = 0; id < n_ids; id++) {
-        const char *text = edges.block + edges.entries[id].off;
-
-        if (is_short(&edges.entries[id], text))
-            parts[id] = kind_of(edges.letters, text, edges.entries[id].len) & (HEAD | TAIL);
-    }
-    note_edges(&edges);
-    for (size_t id = 0; id < n_ids; id++) {
-        const char *text = edges.block + edges.entries[id].off;
-
-        /* the letter of a first byte begins with C3 */
-        if (is_short(&edges.entries[id], text) && *text == '\xc3' &&
-            !fill_char(&edges, text, edges.entries[id].len))
-            return false;
-    }
-    return !bpe->bmp || davit_bpe_fill_cuts(bpe, edges.letters);
+    bpe->conditions = g_try_new0(DavitCharCondition, DAVIT_CHAR_CONDITIONS);
+    g_array_set_size(list, 1);
+    return bpe->conditions && fill_bmp(&edges) &&
+           (!bpe->bmp || davit_bpe_fill_cuts(bpe, edges.letters));
 }
 
 static pthread_mutex_t chars_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -279,6 +373,7 @@ void davit_bpe_need_chars(const DavitBpe *bpe)
     pthread_mutex_lock(&chars_lock);
     if (!own->has_chars && !fill_chars(own)) {
         g_clear_pointer(&own->bmp, g_free);
+        g_clear_pointer(&own->conditions, g_free);
         g_clear_pointer(&own->joins, g_free);
         g_clear_pointer(&own->triples, g_free);
     }

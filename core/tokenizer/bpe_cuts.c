@@ -151,16 +151,6 @@ typedef struct Window {
     bool was_safe;            /* the edge in front of cps[1] */
 } Window;
 
-/* The character at @at of a piece for cps. *out_id and *out_len as davit_bpe_char has them. */
-static inline uint32_t read_char(const DavitBpe *bpe, const char *piece, size_t n, size_t at,
-                                 int32_t *out_id, uint32_t *out_len)
-{
-    uint32_t cp = 0;
-
-    *out_id = davit_bpe_char(bpe, piece, n, at, &cp, out_len);
-    return *out_id >= 0 && cp >= FIRST_CP ? cp : OTHER;
-}
-
 /* Has a token the three from @cps on beside each other, or is one no wide character? */
 static inline bool is_triple(const DavitBpe *bpe, const uint32_t *cps)
 {
@@ -218,22 +208,56 @@ static void find_safe(const DavitBpe *bpe, Window *w)
     }
 }
 
+static inline uint32_t wide_or_other(const DavitBpeChar *c)
+{
+    return c->id >= 0 && c->cp >= FIRST_CP ? c->cp : OTHER;
+}
+
+/* Those characters of @w that do not begin as one symbol become OTHER. Bit i of @alone and @in_line:
+ * as in DavitBpeChar; @next: the one behind the window begins so. */
+static void drop_others(Window *w, uint64_t alone, uint64_t in_line, bool next)
+{
+    uint64_t begins = alone | (uint64_t)next << w->n;
+
+    for (uint64_t left = in_line & ~alone; left;) { /* the last one first: each asks the next */
+        const uint32_t i = 63 - (uint32_t)__builtin_clzll(left);
+
+        begins |= (begins >> (i + 1) & 1) << i;
+        left ^= 1ull << i;
+    }
+    for (uint64_t others = ~begins & ~(~0ull << w->n); others; others &= others - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(others);
+
+        w->ids[i] = -1;
+        w->cps[i + 2] = OTHER;
+    }
+}
+
 /* The characters from @from on, behind those that @w has. */
 static void look(const DavitBpe *bpe, const char *piece, size_t n, size_t from, Window *w)
 {
+    uint64_t alone = 0, in_line = 0;
     size_t at = from;
-    uint32_t len;
-    int32_t id;
+    DavitBpeChar c = {.id = -1};
 
     w->was_safe = w->n > 0 ? w->safe >> (w->n - 1) & 1 : true;
     w->cps[0] = w->n > 0 ? w->cps[w->n] : END;
     w->cps[1] = w->n > 0 ? w->cps[w->n + 1] : END;
-    for (w->n = 0; w->n < WINDOW && at < n; at += len, w->n++) {
+    for (w->n = 0; w->n < WINDOW && at < n; at += c.len, w->n++) {
+        c = davit_bpe_look(bpe, piece, n, at);
         w->at[w->n] = (uint16_t)(at - from);
-        w->cps[w->n + 2] = read_char(bpe, piece, n, at, &w->ids[w->n], &len);
+        w->ids[w->n] = c.id;
+        w->cps[w->n + 2] = wide_or_other(&c);
+        alone |= (uint64_t)c.alone << w->n;
+        in_line |= (uint64_t)c.in_line << w->n;
     }
     w->at[w->n] = (uint16_t)(at - from);
-    w->cps[w->n + 2] = at < n ? read_char(bpe, piece, n, at, &id, &len) : END;
+    w->cps[w->n + 2] = END;
+    if (at < n) {
+        c = davit_bpe_look(bpe, piece, n, at);
+        w->cps[w->n + 2] = c.alone ? wide_or_other(&c) : OTHER;
+    }
+    drop_others(w, alone, in_line, at < n && c.alone);
     find_safe(bpe, w);
 }
 

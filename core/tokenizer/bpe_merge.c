@@ -128,10 +128,10 @@ static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,
 static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
                            Split *split)
 {
-    uint32_t n, cp;
+    uint32_t n;
 
     for (size_t i = 0; i < len; i += n) {
-        int32_t id = davit_bpe_char(bpe, piece, len, i, &cp, &n);
+        int32_t id = davit_bpe_char(bpe, piece, len, i, &n);
 
         if (id < 0)
             id = bpe->bytes[(uint8_t)piece[i]];

@@ -96,41 +96,61 @@ static inline uint32_t davit_bpe_rank(const DavitBpe *bpe, uint32_t at)
 
 /* ---- characters of byte-level tables: bmp ---- */
 
-/* Conditions beside the id: what stands in front, what follows. The end of a piece is
- * fine. */
-#define DAVIT_CHAR_LEFT  (1 << 28)
-#define DAVIT_CHAR_RIGHT (1 << 29)
+/* An item of bmp: the id, and above it which of bpe->conditions goes with it. */
+#define DAVIT_CHAR_ID_BITS 20
+#define DAVIT_CHAR_CONDITIONS 2048u
 
-static inline bool davit_bpe_usual_before(uint8_t byte)
-{
-    return byte >= 0x80;
-}
+/* What may not stand beside a character that shall begin as one symbol. A bit is a last byte's low
+ * six bits before it, and behind it a first byte less C0, with bit 0 for all of ASCII. */
+typedef struct DavitCharCondition {
+    uint64_t before;
+    uint64_t behind;
+    uint64_t behind_whole; /* what is left if the next character begins as one symbol itself */
+    uint64_t ascii_before; /* 1: nor may any of ASCII */
+} DavitCharCondition;
 
-static inline bool davit_bpe_usual_behind(uint8_t byte)
-{
-    return byte < 0xc2 || (byte >= 0xe3 && byte <= 0xe9) || byte >= 0xee;
-}
+/* A character that may begin as one symbol. */
+typedef struct DavitBpeChar {
+    int32_t id; /* -1 = it may not: the rest is unset but len, 1 for what has no item */
+    uint32_t cp, len;
+    bool alone;   /* it begins so */
+    bool in_line; /* it does if the next one does */
+} DavitBpeChar;
 
-/* Id of the character at @off if it may begin as one symbol, else -1 and a length of 1.
- */
-static inline int32_t davit_bpe_char(const DavitBpe *bpe, const char *text, size_t n,
-                                     size_t off, uint32_t *out_cp, uint32_t *out_len)
+static inline DavitBpeChar davit_bpe_look(const DavitBpe *bpe, const char *text, size_t n, size_t off)
 {
     const uint8_t *p = (const uint8_t *)text + off;
-    uint32_t cp, len;
-    int32_t id;
+    DavitBpeChar c = {.id = -1, .len = 1};
+    const DavitCharCondition *condition;
+    uint32_t bit;
+    int32_t item;
 
-    *out_len = 1;
     if (*p < 0xc2 || *p >= 0xf0 || !bpe->bmp)
-        return -1;
-    cp = davit_ucd_next(text, n, off, &len);
-    id = len > 1 ? bpe->bmp[cp] : -1;
-    if (id < 0 || ((id & DAVIT_CHAR_LEFT) && off > 0 && !davit_bpe_usual_before(p[-1])) ||
-        ((id & DAVIT_CHAR_RIGHT) && off + len < n && !davit_bpe_usual_behind(p[len])))
-        return -1;
-    *out_cp = cp;
-    *out_len = len;
-    return id & (DAVIT_CHAR_LEFT - 1);
+        return c;
+    c.cp = davit_ucd_next(text, n, off, &c.len);
+    item = c.len > 1 ? bpe->bmp[c.cp] : -1;
+    if (item < 0)
+        return c;
+    condition = &bpe->conditions[item >> DAVIT_CHAR_ID_BITS];
+    if (off > 0 && (p[-1] < 0x80 ? condition->ascii_before : condition->before >> (p[-1] & 63) & 1))
+        return c;
+    bit = off + c.len == n || p[c.len] < 0x80 ? 0 : p[c.len] & 63;
+    c.alone = off + c.len == n || !(condition->behind >> bit & 1);
+    c.in_line = c.alone || !(condition->behind_whole >> bit & 1);
+    c.id = item & ((1 << DAVIT_CHAR_ID_BITS) - 1);
+    return c;
+}
+
+/* Id of the character at @off if it is seen to begin as one symbol, else -1. */
+static inline int32_t davit_bpe_char(const DavitBpe *bpe, const char *text, size_t n,
+                                     size_t off, uint32_t *out_len)
+{
+    const DavitBpeChar c = davit_bpe_look(bpe, text, n, off);
+    const bool begins =
+        c.id >= 0 && (c.alone || (c.in_line && davit_bpe_look(bpe, text, n, off + c.len).alone));
+
+    *out_len = begins ? c.len : 1;
+    return begins ? c.id : -1;
 }
 
 #endif

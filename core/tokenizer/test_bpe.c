@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The merging engine alone, on vocabularies of a few tokens, and its growth.
  */
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe_table.h"
 
 #include <string.h>
 
@@ -372,7 +372,7 @@ static void put_odd_tokens(GRand *rand, Fixture *f)
 static void characters_and_cuts_change_no_id(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
-    size_t n_whole = 0, n_other = 0, n_bytes = 0, n_given = 0, n_long = 0;
+    size_t n_free = 0, n_bound = 0, n_in_line = 0, n_bytes = 0, n_given = 0, n_long = 0;
 
     for (int model = 0; model < 60; model++) {
         Fixture f = {.vocab = davit_vocab_new()}, plain = {.vocab = f.vocab};
@@ -393,10 +393,15 @@ static void characters_and_cuts_change_no_id(void)
         }
         davit_bpe_need_chars(&f.bpe);
         for (size_t i = 0; i < G_N_ELEMENTS(some_chars); i++) {
-            if (f.bpe.bmp && some_chars[i] >= 0x80 && some_chars[i] < 65536) {
-                n_whole += f.bpe.bmp[some_chars[i]] >= 0;
-                n_other += f.bpe.bmp[some_chars[i]] < 0;
-            }
+            const int32_t item = f.bpe.bmp && some_chars[i] >= 0x80 && some_chars[i] < 65536
+                                     ? f.bpe.bmp[some_chars[i]]
+                                     : -1;
+            const DavitCharCondition *c =
+                item < 0 ? NULL : &f.bpe.conditions[item >> DAVIT_CHAR_ID_BITS];
+
+            n_free += c && !c->before && !c->behind && !c->ascii_before;
+            n_bound += c && c->behind_whole;
+            n_in_line += c && c->behind != c->behind_whole;
         }
         for (int i = 0; i < 200; i++) {
             g_autoptr(GString) text = g_string_new(NULL);
@@ -425,11 +430,12 @@ static void characters_and_cuts_change_no_id(void)
         davit_bpe_scratch_clear(&plain.scratch);
         stop(&f);
     }
-    g_assert_cmpuint(n_whole, >, 50);
-    g_assert_cmpuint(n_other, >, 50);
+    g_assert_cmpuint(n_free, >, 50);
+    g_assert_cmpuint(n_bound, >, 50);
+    g_assert_cmpuint(n_in_line, >, 20);
     g_assert_cmpuint(n_long, >, 20);              /* of more than one window */
     g_assert_cmpuint(10 * n_given, <, 9 * n_bytes); /* others were known without the model */
-    g_test_message("%zu of %zu bytes given to the model", n_given, n_bytes);
+    g_test_message("%zu free, %zu bound, %zu in line; %zu of %zu bytes given to the model", n_free, n_bound, n_in_line, n_given, n_bytes);
 }
 
 int main(int argc, char **argv)
