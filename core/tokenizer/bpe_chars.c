@@ -56,6 +56,8 @@ typedef struct Edges {
     uint16_t *kinds; /* (owned) [n_ids + 1] */
     GArray *parts;   /* (owned) Part */
     GArray *list;    /* (owned) Edge; the first is none */
+    GArray *chars;   /* (owned) uint32_t, ids of tokens that may be a character */
+    GArray *mixed;   /* (owned) uint32_t, ids of tokens that begin or end inside a character */
     uint16_t *by_hash;       /* (owned) place + 1 in conditions, 0 = free */
     uint32_t n_conditions;
     const DavitVocabEntry *entries; /* (borrowed) [n_ids] */
@@ -228,25 +230,6 @@ static bool fill_char(Edges *e, const char *text, size_t len)
     return true;
 }
 
-/* First byte of token @id, or with @last its last. */
-static uint8_t byte_of(const Edges *e, uint32_t id, bool last)
-{
-    size_t len = 0;
-    uint32_t size;
-    const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
-
-    return (uint8_t)(last ? davit_letter_before(e->letters, text, len, &size)
-                          : davit_letter_at(e->letters, text, 0, &size));
-}
-
-static uint32_t kind_by_id(const Edges *e, uint32_t id)
-{
-    size_t len = 0;
-    const char *text = davit_vocab_text(e->bpe->vocab, id, &len);
-
-    return text && len > 0 ? kind_of(e->letters, text, len) : 0;
-}
-
 static void add_edge(Edges *e, uint16_t kind, uint32_t rank, uint8_t byte, bool head)
 {
     Part *part = part_of(e, kind);
@@ -257,33 +240,64 @@ static void add_edge(Edges *e, uint16_t kind, uint32_t rank, uint8_t byte, bool 
     g_array_append_val(e->list, edge);
 }
 
-/* A merge of which one half is some bytes of a character. */
-static void note_edge(Edges *e, uint32_t left, uint32_t right, uint32_t rank)
-{
-    const uint16_t before = e->kinds[left], behind = e->kinds[right];
-
-    if (is_tail(before) && (kind_by_id(e, right) & BEGINS))
-        add_edge(e, before, rank, byte_of(e, right, false), is_head(behind));
-    if (is_head(behind) && (kind_by_id(e, left) & ENDS))
-        add_edge(e, behind, rank, byte_of(e, left, true), false);
-}
-
-static void note_edges(Edges *e)
+/* The merge that makes a token of its @cut letters in front and the others, if there is one and its
+ * halves are neighbours over an edge: a TAIL with what BEGINS, or what ENDS with a HEAD. */
+static void note_cut(Edges *e, const char *text, size_t len, size_t cut)
 {
     const DavitBpe *bpe = e->bpe;
-    const uint16_t *kinds = e->kinds;
-    const uint32_t n_slots = bpe->n_slots, id_bits = bpe->id_bits;
+    const int32_t left = davit_vocab_find(bpe->vocab, text, cut);
+    const int32_t right = davit_vocab_find(bpe->vocab, text + cut, len - cut);
+    const uint32_t at = left < 0 || right < 0
+                            ? DAVIT_BPE_NONE
+                            : davit_bpe_find(bpe, (uint32_t)left, (uint32_t)right);
+    const uint32_t rank = davit_bpe_rank(bpe, at);
+    uint32_t size;
 
-    for (uint32_t i = 0; i < n_slots; i++) {
-        uint64_t pair;
-        const uint32_t at = davit_pair_read(bpe, i, &pair);
-        const uint32_t left = (uint32_t)(pair >> id_bits);
-        const uint32_t right = (uint32_t)(pair & ((1ull << id_bits) - 1));
+    if (at == DAVIT_BPE_NONE)
+        return;
+    if (is_tail(e->kinds[left]) && (kind_of(e->letters, text + cut, len - cut) & BEGINS))
+        add_edge(e, e->kinds[left], rank, (uint8_t)davit_letter_at(e->letters, text, cut, &size),
+                 is_head(e->kinds[right]));
+    if (is_head(e->kinds[right]) && (kind_of(e->letters, text, cut) & ENDS))
+        add_edge(e, e->kinds[right], rank,
+                 (uint8_t)davit_letter_before(e->letters, text, cut, &size), false);
+}
 
-        /* first what seldom holds: where the empty slots are follows no pattern */
-        if ((is_tail(kinds[left]) | is_head(kinds[right])) && at != DAVIT_BPE_NONE)
-            note_edge(e, left, right, davit_bpe_rank(bpe, at));
+/* Merges over edges make tokens that begin behind the start of a character, or end before the end
+ * of one: some hundreds, of which the first or the last @MAX_BYTES letters may be the part. */
+static void note_edges(Edges *e)
+{
+    for (guint i = 0; i < e->mixed->len; i++) {
+        const DavitVocabEntry *entry = &e->entries[g_array_index(e->mixed, uint32_t, i)];
+        const char *text = e->block + entry->off;
+        uint32_t size;
+        size_t front = 0, back = entry->len;
+
+        for (int n = 0; n < MAX_BYTES && front < entry->len; n++) {
+            (void)davit_letter_at(e->letters, text, front, &size);
+            front += size;
+            if (front < entry->len)
+                note_cut(e, text, entry->len, front);
+        }
+        for (int n = 0; n < MAX_BYTES && back > 0; n++) {
+            (void)davit_letter_before(e->letters, text, back, &size);
+            back -= size;
+            if (back > front) /* else it is noted */
+                note_cut(e, text, entry->len, back);
+        }
     }
+}
+
+/* Does the token begin or end inside a character? */
+static bool is_mixed(const int16_t *letters, const char *text, size_t len)
+{
+    uint32_t size;
+
+    /* a byte of a character has a letter of two bytes */
+    if (len < 3 || (!((uint8_t)text[0] & 0x80) && !((uint8_t)text[len - 1] & 0x80)))
+        return false;
+    return davit_is_inner((uint8_t)MAX(davit_letter_at(letters, text, 0, &size), 0)) ||
+           !(kind_of(letters, text, len) & ENDS);
 }
 
 /* May the token be a character beyond ASCII or some of its bytes, at most three? A letter of such a
@@ -304,18 +318,24 @@ static bool has_all_bytes(const DavitBpe *bpe)
     return true;
 }
 
-/* Note which tokens are parts of characters. False: there are too many. */
+/* Note which tokens are parts of characters, and which are parts and more. False: there are too
+ * many. */
 static bool note_parts(Edges *e)
 {
     const size_t n_ids = davit_vocab_n_ids(e->bpe->vocab);
 
-    for (size_t id = 0; id < n_ids; id++) {
+    for (uint32_t id = 0; id < n_ids; id++) {
         const char *text = e->block + e->entries[id].off;
-        const uint32_t kind =
-            is_short(&e->entries[id], text) ? kind_of(e->letters, text, e->entries[id].len) : 0;
+        const uint32_t len = e->entries[id].len;
+        const uint32_t kind = is_short(&e->entries[id], text) ? kind_of(e->letters, text, len) : 0;
 
-        if (!(kind & (HEAD | TAIL)))
+        if (!(kind & (HEAD | TAIL))) {
+            if (kind & BEGINS && kind & ENDS && *text == '\xc3') /* the letter of a first byte */
+                g_array_append_val(e->chars, id);
+            else if (len != DAVIT_VOCAB_HOLE && is_mixed(e->letters, text, len))
+                g_array_append_val(e->mixed, id);
             continue;
+        }
         if (e->parts->len == MOST_PARTS)
             return false;
         g_array_set_size(e->parts, e->parts->len + 1);
@@ -326,19 +346,15 @@ static bool note_parts(Edges *e)
 
 static bool fill_bmp(Edges *e)
 {
-    const size_t n_ids = davit_vocab_n_ids(e->bpe->vocab);
-
     e->entries = davit_vocab_entries(e->bpe->vocab, &e->block);
     davit_letters_fill(e->letters);
     if (!note_parts(e))
         return true;
     note_edges(e);
-    for (size_t id = 0; id < n_ids; id++) {
-        const char *text = e->block + e->entries[id].off;
+    for (guint i = 0; i < e->chars->len; i++) {
+        const DavitVocabEntry *entry = &e->entries[g_array_index(e->chars, uint32_t, i)];
 
-        /* the letter of a first byte begins with C3 */
-        if (is_short(&e->entries[id], text) && *text == '\xc3' &&
-            !fill_char(e, text, e->entries[id].len))
+        if (!fill_char(e, e->block + entry->off, entry->len))
             return false;
     }
     return true;
@@ -350,7 +366,9 @@ static bool fill_chars(DavitBpe *bpe)
     g_autofree uint16_t *by_hash = g_try_new0(uint16_t, 2 * DAVIT_CHAR_CONDITIONS);
     g_autoptr(GArray) parts = g_array_new(FALSE, TRUE, sizeof(Part));
     g_autoptr(GArray) list = g_array_new(FALSE, TRUE, sizeof(Edge));
-    Edges edges = {bpe, kinds, parts, list, by_hash, 0, NULL, NULL, {0}};
+    g_autoptr(GArray) mixed = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GArray) chars = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    Edges edges = {bpe, kinds, parts, list, chars, mixed, by_hash, 0, NULL, NULL, {0}};
 
     if (!kinds || !by_hash)
         return false;

@@ -68,13 +68,13 @@ uint64_t davit_ucd_back(const char *text, uint64_t off);
 uint64_t davit_ucd_check(const char *text, uint64_t n);
 
 /* davit_ucd_decode, which does without a call what most text beyond ASCII is made of: three
- * bytes from U+1000 to U+CFFF. */
+ * bytes from U+1000 on, but for U+D000 to U+DFFF. */
 static inline uint32_t davit_ucd_next(const char *text, uint64_t n, uint64_t off,
                                       uint32_t *out_len)
 {
     const unsigned char *p = (const unsigned char *)text + off;
 
-    if (n - off >= 3 && p[0] >= 0xe1 && p[0] <= 0xec && (p[1] & 0xc0) == 0x80 &&
+    if (n - off >= 3 && p[0] >= 0xe1 && p[0] <= 0xef && p[0] != 0xed && (p[1] & 0xc0) == 0x80 &&
         (p[2] & 0xc0) == 0x80) {
         *out_len = 3;
         return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
