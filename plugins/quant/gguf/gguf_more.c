@@ -17,6 +17,7 @@ typedef struct Type {
     uint32_t elems, bytes, group;
     void (*codes)(const uint8_t *block, uint8_t *out); /* elems codes */
     float (*scale)(const uint8_t *block, uint64_t group);
+    uint32_t head, head_bytes; /* where a block's numbers lie, 1, 2 or 4 bytes */
     uint32_t bits, kind, scale_type;
     float zero;
 } Type;
@@ -28,12 +29,17 @@ static float half_at(const uint8_t *p)
 
 /* ---- codes ---- */
 
-/* Byte j holds elements j and j + n/2 of @n. */
-static void halves(const uint8_t *qs, uint32_t n, uint8_t *out)
+/* Byte j holds elements j and j + n/2 of @n, a multiple of 16: eight bytes at a time. */
+static inline void halves(const uint8_t *qs, uint32_t n, uint8_t *out)
 {
-    for (uint32_t j = 0; j < n / 2; j++) {
-        out[j] = qs[j] & 15;
-        out[j + n / 2] = qs[j] >> 4;
+    for (uint32_t j = 0; j < n / 2; j += 8) {
+        uint64_t both, low, high;
+
+        memcpy(&both, qs + j, sizeof both);
+        low = both & 0x0f0f0f0f0f0f0f0full;
+        high = both >> 4 & 0x0f0f0f0f0f0f0f0full;
+        memcpy(out + j, &low, sizeof low);
+        memcpy(out + j + n / 2, &high, sizeof high);
     }
 }
 
@@ -55,9 +61,16 @@ static void nvfp4_codes(const uint8_t *b, uint8_t *out)
 
 static void tq2_0_codes(const uint8_t *b, uint8_t *out)
 {
-    for (uint32_t part = 0; part < 8; part++, out += 32)
-        for (uint32_t i = 0; i < 32; i++)
-            out[i] = b[part / 4 * 32 + i] >> 2 * (part % 4) & 3;
+    for (uint32_t i = 0; i < 64; i += 8) { /* eight bytes at a time: 32 of each 128 elements a field */
+        uint64_t all;
+
+        memcpy(&all, b + i, sizeof all);
+        for (uint32_t part = 0; part < 4; part++) {
+            const uint64_t field = all >> 2 * part & 0x0303030303030303ull;
+
+            memcpy(out + i / 32 * 128 + part * 32 + i % 32, &field, sizeof field);
+        }
+    }
 }
 
 static void q2_0_codes(const uint8_t *b, uint8_t *out)
@@ -97,11 +110,11 @@ static float tq2_0_scale(const uint8_t *b, uint64_t group)
 
 #define UINT DAVIT_CODE_UINT
 static const Type types[] = {
-    {"iq4_nl/1", 32, 18, 32, iq4_nl_codes, first_half, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, 0},
-    {"tq2_0/1", 256, 66, 256, tq2_0_codes, tq2_0_scale, 2, UINT, DAVIT_SCALE_F16, 1},
-    {"gguf.mxfp4/1", 32, 17, 32, mxfp4_codes, mxfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, 0},
-    {"gguf.nvfp4/1", 64, 36, 16, nvfp4_codes, nvfp4_scale, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, 0},
-    {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 2, UINT, DAVIT_SCALE_F16, 1},
+    {"iq4_nl/1", 32, 18, 32, iq4_nl_codes, first_half, 0, 2, 4, DAVIT_CODE_IQ4, DAVIT_SCALE_F16, 0},
+    {"tq2_0/1", 256, 66, 256, tq2_0_codes, tq2_0_scale, 64, 2, 2, UINT, DAVIT_SCALE_F16, 1},
+    {"gguf.mxfp4/1", 32, 17, 32, mxfp4_codes, mxfp4_scale, 0, 1, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E8M0, 0},
+    {"gguf.nvfp4/1", 64, 36, 16, nvfp4_codes, nvfp4_scale, 0, 4, 4, DAVIT_CODE_E2M1, DAVIT_SCALE_E4M3, 0},
+    {"q2_0/1", 64, 18, 64, q2_0_codes, first_half, 0, 2, 2, UINT, DAVIT_SCALE_F16, 1},
 };
 
 #define N_TYPES (sizeof types / sizeof *types)
@@ -235,19 +248,18 @@ static void codes(const davit_quant_tile *t, uint64_t row, uint64_t col, uint64_
                   uint8_t *out)
 {
     const Type *type = type_at(t->desc);
+    const uint8_t *p = block_of(t, type, row, col);
+    uint64_t from = col % type->elems;
     uint8_t block[MOST_ELEMS];
 
-    for (uint64_t i = 0; i < n;) {
-        const uint64_t from = (col + i) % type->elems;
-        const uint64_t m = n - i < type->elems - from ? n - i : type->elems - from;
-
+    for (uint64_t i = 0, m; i < n; i += m, p += type->bytes, from = 0) {
+        m = n - i < type->elems - from ? n - i : type->elems - from;
         if (m == type->elems) {
-            type->codes(block_of(t, type, row, col + i), out + i);
+            type->codes(p, out + i);
         } else {
-            type->codes(block_of(t, type, row, col + i), block);
+            type->codes(p, block);
             memcpy(out + i, block + from, m);
         }
-        i += m;
     }
 }
 
@@ -257,6 +269,60 @@ static float scale(const davit_quant_tile *t, uint64_t row, uint64_t group)
     const uint64_t each = type->elems / type->group;
 
     return type->scale(block_of(t, type, row, group * type->group), group % each);
+}
+
+#define SIDE 64u /* numbers that are read together, whole blocks of them */
+
+/* Numbers of @n blocks from @p on, side by side. */
+static void gather(const Type *type, const uint8_t *p, uint64_t n, uint8_t *out)
+{
+    const uint64_t step = type->bytes;
+
+    p += type->head;
+    if (type->head_bytes == 1)
+        for (uint64_t i = 0; i < n; i++)
+            out[i] = p[i * step];
+    else if (type->head_bytes == 2)
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + 2 * i, p + i * step, 2);
+    else
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + 4 * i, p + i * step, 4);
+}
+
+/* nvfp4_scale of each; a loop that compilers make vectors of. @heads is changed. */
+static void unsigned_e4m3(uint8_t *heads, uint64_t n, float *out)
+{
+    uint8_t largest[SIDE];
+
+    for (uint64_t i = 0; i < n; i++) {
+        largest[i] = heads[i] == 0xff;
+        heads[i] = (heads[i] & 0x7f) == 0x7f ? 0 : heads[i] & 0x7f;
+    }
+    davit_q_numbers(heads, DAVIT_SCALE_E4M3, n, out);
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = largest[i] ? 480.0f : out[i];
+}
+
+static void scales(const davit_quant_tile *t, uint64_t group, uint64_t n, float *out, float *zeros)
+{
+    const Type *type = type_at(t->desc);
+    const uint64_t each = type->elems / type->group, size = type->head_bytes / each;
+    uint8_t heads[2 * SIDE];
+    (void)zeros;
+
+    for (uint64_t r = 0; r < t->n_rows; r++)
+        for (uint64_t i = 0, m; i < n; i += m) {
+            const uint64_t first = (group + i) % each;
+
+            m = n - i < SIDE - first ? n - i : SIDE - first;
+            gather(type, block_of(t, type, t->row + r, (group + i) * type->group),
+                   (first + m + each - 1) / each, heads);
+            if (type->scale_type == DAVIT_SCALE_E4M3)
+                unsigned_e4m3(heads + first, m, out + r * n + i);
+            else
+                davit_q_numbers(heads + first * size, type->scale_type, m, out + r * n + i);
+        }
 }
 
 static float factor(const davit_quant_tile *t, uint32_t *out_divide)
@@ -274,7 +340,8 @@ static davit_q_view view_of(const davit_quant_desc *d)
     return (davit_q_view){.codes = codes,
                           .scale = scale,
                           .factor = type->scale_type == DAVIT_SCALE_E4M3 ? factor : NULL,
-                          .group = type->group};
+                          .group = type->group,
+                          .scales = scales};
 }
 
 void gguf_more_decode(const davit_quant_tile *tile, davit_quant_out *out)

@@ -22,14 +22,16 @@ static uint32_t bits_of(float f)
     return bits;
 }
 
-/* Exponent and mantissa moved under float32's, and the bias repaired by an exact product; where they are
- * all ones the number is infinite or none. */
+/* Exponent and mantissa moved under float32's and the bias put right; all ones are infinity or no
+ * number, and those below the least normal one are whole multiples of it. No subnormal float32 is
+ * multiplied: processors take a hundred cycles for each. */
 static float half(uint16_t h)
 {
     const uint32_t low = (uint32_t)(h & 0x7fff) << 13;
-    const uint32_t bits = bits_of(from_bits(low) * 0x1p112f);
+    const uint32_t normal = low + (112u << 23) + (low >= 0x0f800000u ? 112u << 23 : 0);
+    const uint32_t small = bits_of((float)(int32_t)(h & 0x3ff) * 0x1p-24f);
 
-    return from_bits(bits | (low >= 0x0f800000u ? 0x7f800000u : 0) | (uint32_t)(h & 0x8000) << 16);
+    return from_bits((low < 0x00800000u ? small : normal) | (uint32_t)(h & 0x8000) << 16);
 }
 
 static float e8m0(uint8_t code)
@@ -41,7 +43,9 @@ static float e8m0(uint8_t code)
 
 static float e4m3(uint8_t code)
 {
-    const uint32_t bits = bits_of(from_bits((uint32_t)(code & 0x7f) << 20) * 0x1p120f);
+    const uint32_t normal = ((uint32_t)(code & 0x7f) << 20) + (120u << 23);
+    const uint32_t small = bits_of((float)(int32_t)(code & 7) * 0x1p-9f);
+    const uint32_t bits = (code & 0x78) == 0 ? small : normal;
 
     return from_bits((code & 0x7f) == 0x7f ? 0x7fc00000u : bits | (uint32_t)(code & 0x80) << 24);
 }

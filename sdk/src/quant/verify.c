@@ -159,32 +159,6 @@ static int32_t verify_row(const davit_q_view *view, const davit_quant_tile *tile
     return DAVIT_OK;
 }
 
-int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
-                              const davit_sink *sink)
-{
-    const common all = common_of(view, tile);
-
-    for (uint64_t r = 0; r < (tile->n_rows ? tile->n_rows : 1); r++) {
-        uint64_t group = UINT64_MAX;
-
-        for (uint64_t c = 0, end; c < tile->n_cols; c = end) {
-            const uint64_t g = group_at(view, tile, tile->col + c);
-            float scale;
-
-            end = view->group_of ? c + 1 : (g + 1) * view->group - tile->col;
-            if (g == group)
-                continue;
-            group = g;
-            scale = scale_at(view, tile, &all, tile->row + r, g);
-            if (!isfinite(scale))
-                return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, tile->row + r, tile->col + c,
-                           "a finite scale", isnan(scale) ? "NaN" : "infinity",
-                           "a scale of the quantised weight cannot be this", sink);
-        }
-    }
-    return DAVIT_OK;
-}
-
 int32_t davit_q_verify_bytes(const davit_q_view *view, const davit_quant_tile *tile,
                              const uint8_t *scales, uint64_t n, const davit_sink *sink)
 {
@@ -223,7 +197,7 @@ static int scales_are_sound(const float *scales, uint64_t n, int full)
     return !any;
 }
 
-static int zeros_are_sound(const float *zeros, uint64_t n)
+static int all_finite(const float *zeros, uint64_t n)
 {
     uint32_t any = 0;
 
@@ -245,8 +219,9 @@ static int any_e5m2_nan(const uint8_t *codes, uint64_t n)
     return any;
 }
 
-/* Scales and zeros of the groups that the tile's columns have, or of all. */
-static int heads_are_sound(const davit_q_view *view, const davit_quant_tile *tile)
+/* Scales and zeros of the groups that the tile's columns have, or of all. @finite: scales may be
+ * anything finite. */
+static int heads_are_sound(const davit_q_view *view, const davit_quant_tile *tile, int finite)
 {
     const int full = tile->desc->codes.scale_type == DAVIT_SCALE_F32 && !view->factor;
     const uint64_t first = view->group_of ? 0 : tile->col / view->group;
@@ -260,8 +235,9 @@ static int heads_are_sound(const davit_q_view *view, const davit_quant_tile *til
         view->scales(tile, g, n, scales, view->zero ? zeros : NULL);
         for (uint64_t i = 0; all.is_there && i < tile->n_rows * n; i++)
             scales[i] = whole_scale(&all, scales[i]);
-        if (!scales_are_sound(scales, tile->n_rows * n, full) ||
-            (view->zero && !zeros_are_sound(zeros, tile->n_rows * n)))
+        if (!(finite ? all_finite(scales, tile->n_rows * n)
+                     : scales_are_sound(scales, tile->n_rows * n, full)) ||
+            (view->zero && !all_finite(zeros, tile->n_rows * n)))
             return 0;
     }
     return isfinite(tile->desc->codes.zero);
@@ -292,7 +268,7 @@ static int codes_are_sound(const davit_q_view *view, const davit_quant_tile *til
 /* Is there nothing in these rows, at most BATCH, that must be looked at group by group? */
 static int rows_are_sound(const davit_q_view *view, const davit_quant_tile *tile)
 {
-    if (!view->scales || tile->n_cols == 0 || !heads_are_sound(view, tile))
+    if (!view->scales || tile->n_cols == 0 || !heads_are_sound(view, tile, 0))
         return 0;
     for (uint64_t r = 0; r < tile->n_rows; r++)
         if (!codes_are_sound(view, tile, tile->row + r))
@@ -322,6 +298,50 @@ int32_t davit_q_verify(const davit_q_view *view, const davit_quant_tile *tile,
             continue;
         for (uint64_t i = 0; i < part.n_rows; i++) {
             const int32_t status = verify_row(view, tile, part.row + i, &told, sink);
+
+            if (status)
+                return status;
+        }
+    }
+    return DAVIT_OK;
+}
+
+static int32_t verify_row_finite(const davit_q_view *view, const davit_quant_tile *tile, uint64_t row,
+                                 const davit_sink *sink)
+{
+    const common all = common_of(view, tile);
+    uint64_t group = UINT64_MAX;
+
+    for (uint64_t c = 0, end; c < tile->n_cols; c = end) {
+        const uint64_t g = group_at(view, tile, tile->col + c);
+        float scale;
+
+        end = view->group_of ? c + 1 : (g + 1) * view->group - tile->col;
+        if (g == group)
+            continue;
+        group = g;
+        scale = scale_at(view, tile, &all, row, g);
+        if (!isfinite(scale))
+            return bad(tile, DAVIT_R_QUANT_SCALE_VALUE, row, tile->col + c, "a finite scale",
+                       isnan(scale) ? "NaN" : "infinity",
+                       "a scale of the quantised weight cannot be this", sink);
+    }
+    return DAVIT_OK;
+}
+
+int32_t davit_q_verify_finite(const davit_q_view *view, const davit_quant_tile *tile,
+                              const davit_sink *sink)
+{
+    const uint64_t n = tile->n_rows ? tile->n_rows : 1, most = batch_rows(view, tile);
+    davit_quant_tile part = *tile;
+
+    for (uint64_t r = 0; r < n; r += part.n_rows) {
+        part.row = tile->row + r;
+        part.n_rows = n - r < most ? n - r : most;
+        if (view->scales && tile->n_cols && heads_are_sound(view, &part, 1))
+            continue;
+        for (uint64_t i = 0; i < part.n_rows; i++) {
+            const int32_t status = verify_row_finite(view, tile, part.row + i, sink);
 
             if (status)
                 return status;
