@@ -308,6 +308,12 @@ int32_t davit_checkpoint_read(const DavitCheckpoint *ckpt, uint32_t file, uint64
     return davit_source_read(get_part(ckpt, file)->source, off, buf, n_bytes, report);
 }
 
+void davit_checkpoint_want(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
+                           uint64_t n_bytes)
+{
+    davit_source_want(get_part(ckpt, file)->source, off, n_bytes);
+}
+
 int32_t davit_checkpoint_view(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
                               uint64_t n_bytes, const uint8_t **out_bytes,
                               DavitReport *report)

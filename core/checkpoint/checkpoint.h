@@ -107,6 +107,9 @@ int32_t davit_checkpoint_read(const DavitCheckpoint *ckpt, uint32_t file, uint64
 int32_t davit_checkpoint_view(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
                               uint64_t n_bytes, const uint8_t **out_bytes,
                               DavitReport *report);
+/* A few bytes that will be viewed: davit_source_want. */
+void davit_checkpoint_want(const DavitCheckpoint *ckpt, uint32_t file, uint64_t off,
+                           uint64_t n_bytes);
 /* All files are still what they were at open? To be called after a load that borrowed. */
 int32_t davit_checkpoint_check(const DavitCheckpoint *ckpt, DavitReport *report);
 

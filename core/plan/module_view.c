@@ -13,8 +13,10 @@ static const uint8_t *peek(void *ctx, uint64_t part, uint64_t *out_bytes)
     if (part >= view->module.n_parts)
         return NULL;
     t = davit_checkpoint_tensor(view->checkpoint, view->tensor[part]);
-    if (t->n_bytes > DAVIT_QUANT_PEEK ||
-        davit_checkpoint_view(view->checkpoint, t->file, t->off, t->n_bytes, &bytes,
+    if (t->n_bytes > DAVIT_QUANT_PEEK)
+        return NULL;
+    davit_checkpoint_want(view->checkpoint, t->file, t->off, t->n_bytes);
+    if (davit_checkpoint_view(view->checkpoint, t->file, t->off, t->n_bytes, &bytes,
                               view->report))
         return NULL;
     *out_bytes = t->n_bytes;

@@ -287,6 +287,12 @@ int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_by
     return DAVIT_OK;
 }
 
+void davit_source_want(const DavitSource *source, uint64_t off, uint64_t n_bytes)
+{
+    if (source->fd >= 0)
+        (void)posix_fadvise(source->fd, (off_t)off, (off_t)n_bytes, POSIX_FADV_WILLNEED);
+}
+
 void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

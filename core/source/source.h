@@ -37,6 +37,9 @@ int32_t davit_source_read(const DavitSource *source, uint64_t off, void *buf,
  * mapping when somebody cuts the file: whoever keeps views calls davit_source_check. */
 int32_t davit_source_view(const DavitSource *source, uint64_t off, uint64_t n_bytes,
                           const uint8_t **out_bytes, DavitReport *report);
+/* Read this range, and no more, to the page cache while the caller goes on: a first touch of a
+ * mapping alone reads megabytes around it, as much as the disk's read-ahead is. A hint. */
+void davit_source_want(const DavitSource *source, uint64_t off, uint64_t n_bytes);
 /* Give back the whole pages of a range that views may have touched: the mapping keeps, the pages
  * come again from the file. Nothing happens where there is no mapping. */
 void davit_source_drop(const DavitSource *source, uint64_t off, uint64_t n_bytes);
