@@ -58,6 +58,19 @@ static bool is_busy(DavitForm form, uint32_t cp)
     g_assert_not_reached();
 }
 
+/* Past ASCII in eights. */
+static size_t skip_ascii(const char *text, size_t len, size_t off)
+{
+    uint64_t eight;
+
+    for (; len - off >= sizeof eight; off += sizeof eight) {
+        memcpy(&eight, text + off, sizeof eight);
+        if (eight & 0x8080808080808080ull)
+            break;
+    }
+    return off;
+}
+
 /* Offset of the first busy character, or @len. */
 static size_t find_busy(DavitForm form, const char *text, size_t len, size_t off)
 {
@@ -67,8 +80,11 @@ static size_t find_busy(DavitForm form, const char *text, size_t len, size_t off
     while (off < len) {
         uint32_t n = 1;
 
-        if ((unsigned char)text[off] >= low &&
-            is_busy(form, davit_ucd_decode(text, len, off, &n)))
+        if ((unsigned char)text[off] < 0x80) {
+            off = skip_ascii(text, len, off + 1);
+            continue;
+        }
+        if ((unsigned char)text[off] >= low && is_busy(form, davit_ucd_next(text, len, off, &n)))
             return off;
         off += n;
     }

@@ -56,6 +56,7 @@ void davit_encode_list(DavitEncodeJob *job, const char *text, size_t len, bool f
 typedef struct Task {
     guint first, end; /* of the list */
     DavitIds ids;
+    size_t at; /* of the first among all */
     int32_t status;
 } Task;
 
@@ -63,6 +64,7 @@ typedef struct Task {
 typedef struct Crew {
     const DavitEncodeJob *job; /* flags, the list */
     GArray *tasks;             /* Task */
+    int32_t *out;              /* where copy() puts the ids */
     guint next;                /* atomic */
 } Crew;
 
@@ -80,9 +82,9 @@ void davit_encoder_watch(DavitEncoder *encoder, DavitEncodeWatch *watch)
 static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *task)
 {
     DavitEncodeWatch *watch = job->encoder->watch;
-
+    DavitIds ids = {0}; /* the task's lie in one line with those of a neighbour's thread */
     DavitEncodeJob own = {
-        .encoder = encoder, .out = &task->ids, .safe = job->safe, .wide = job->wide,
+        .encoder = encoder, .out = &ids, .safe = job->safe, .wide = job->wide,
         .locked = job->locked};
 
     for (guint i = task->first; i < task->end && task->status == DAVIT_OK; i++) {
@@ -90,13 +92,14 @@ static void run_task(const DavitEncodeJob *job, DavitEncoder *encoder, Task *tas
 
         if (s->added < 0)
             task->status = davit_encode_part(&own, s->text, s->len, s->first);
-        else if (davit_ids_reserve(&task->ids, 1))
-            task->ids.ids[task->ids.n++] = s->added;
+        else if (davit_ids_reserve(&ids, 1))
+            ids.ids[ids.n++] = s->added;
         else
             task->status = DAVIT_E_LIMIT;
         if (watch)
             __atomic_fetch_add(&watch->done, s->len, __ATOMIC_RELAXED);
     }
+    task->ids = ids;
 }
 
 static void count_total(const DavitEncodeJob *job)
@@ -139,24 +142,56 @@ static GArray *gather(const GArray *stretches)
     return tasks;
 }
 
+/* Ids of tasks go to their place in crew->out: fresh pages, which take longer than the copies. */
+static void *copy(void *data)
+{
+    Crew *crew = ((Worker *)data)->crew;
+    guint i;
+
+    while ((i = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->tasks->len) {
+        const Task *task = &g_array_index(crew->tasks, Task, i);
+
+        if (task->ids.n > 0)
+            memcpy(crew->out + task->at, task->ids.ids, task->ids.n * sizeof *crew->out);
+    }
+    return NULL;
+}
+
+static void run_workers(Crew *crew, Worker *workers, size_t n, GThreadFunc fn)
+{
+    crew->next = 0;
+    for (size_t i = 1; i < n; i++) /* one that cannot be started is not missed */
+        workers[i].thread = g_thread_try_new("davit-encode", fn, &workers[i], NULL);
+    fn(&workers[0]);
+    for (size_t i = 1; i < n; i++) {
+        if (workers[i].thread)
+            g_thread_join(workers[i].thread);
+    }
+}
+
 /* Append the ids of all tasks, or give the first status that is no success. */
-static int32_t join(GArray *tasks, DavitIds *out)
+static int32_t join(Crew *crew, Worker *workers, size_t n_workers, DavitIds *out)
 {
     int32_t status = DAVIT_OK;
+    size_t n = 0;
 
-    for (guint i = 0; i < tasks->len; i++) {
-        Task *task = &g_array_index(tasks, Task, i);
+    for (guint i = 0; i < crew->tasks->len; i++) {
+        Task *task = &g_array_index(crew->tasks, Task, i);
 
         if (status == DAVIT_OK)
             status = task->status;
-        if (status == DAVIT_OK && !davit_ids_reserve(out, task->ids.n))
-            status = DAVIT_E_LIMIT;
-        if (status == DAVIT_OK && task->ids.n > 0) {
-            memcpy(out->ids + out->n, task->ids.ids, task->ids.n * sizeof *out->ids);
-            out->n += task->ids.n;
-        }
-        davit_ids_clear(&task->ids);
+        task->at = n;
+        n += task->ids.n;
     }
+    if (status == DAVIT_OK && !davit_ids_reserve(out, n))
+        status = DAVIT_E_LIMIT;
+    if (status == DAVIT_OK) {
+        crew->out = out->ids + out->n;
+        run_workers(crew, workers, n_workers, copy);
+        out->n += n;
+    }
+    for (guint i = 0; i < crew->tasks->len; i++)
+        davit_ids_clear(&g_array_index(crew->tasks, Task, i).ids);
     return status;
 }
 
@@ -170,14 +205,8 @@ int32_t davit_encode_listed(const DavitEncodeJob *job)
     count_total(job);
     for (size_t i = 0; i < n_workers; i++)
         workers[i] = (Worker){&crew, job->encoders[i], NULL};
-    for (size_t i = 1; i < n_workers; i++) /* one that cannot be started is not missed */
-        workers[i].thread = g_thread_try_new("davit-encode", work, &workers[i], NULL);
-    work(&workers[0]);
-    for (size_t i = 1; i < n_workers; i++) {
-        if (workers[i].thread)
-            g_thread_join(workers[i].thread);
-    }
-    status = join(crew.tasks, job->out);
+    run_workers(&crew, workers, n_workers, work);
+    status = join(&crew, workers, n_workers, job->out);
     g_array_free(crew.tasks, TRUE);
     return status;
 }

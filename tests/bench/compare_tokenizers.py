@@ -9,11 +9,13 @@ and the best round counts: shared machines are noisy, so read the ratios. davit 
 through libdavit's davit_text with a fresh handle for every round, and so is Hugging Face's
 tokenizer, so that the word caches of both are cold. Hugging Face's `encode` is called line by line, `encode_batch` not. --tiktoken builds
 an Encoding from the file's own vocabulary, which is only right for files of tiktoken's
-kind. Needs the PyPI packages tokenizers and, with --tiktoken, tiktoken.
+kind. --long TEXT encodes it as one input with one thread and with two, in turns, medians
+of 7 rounds: wall and processor time. Needs the PyPI packages tokenizers and, with --tiktoken, tiktoken.
 """
 import argparse
 import ctypes
 import json
+import statistics
 import time
 
 import tokenizers
@@ -71,6 +73,28 @@ class Davit:
         return seconds, ids
 
 
+def long_input(davit, path, rounds=7):
+    """One text by one thread and by two, in turns: the time is of davit_text_encode alone."""
+    with open(path, "rb") as f:
+        raw = f.read()
+    wall, cpu = {1: [], 2: []}, {1: [], 2: []}
+    for turn in range(2 * rounds):
+        n = 1 + turn % 2
+        params, out = EncodeParams(ctypes.sizeof(EncodeParams), 1, n, 0), Encoding()
+        out.struct_size = ctypes.sizeof(Encoding)
+        start, busy = time.perf_counter(), time.process_time()
+        if davit.lib.davit_text_encode(davit.text, raw, ctypes.c_size_t(len(raw)),
+                                       ctypes.byref(params), ctypes.byref(out), None):
+            raise SystemExit("davit_text_encode failed")
+        wall[n].append(time.perf_counter() - start)
+        cpu[n].append(time.process_time() - busy)
+        davit.lib.davit_encoding_clear(ctypes.byref(out))
+    one, two = (statistics.median(wall[n]) for n in (1, 2))
+    print("%s, %.1f MB in one input: one thread %.3f s, two %.3f s, %.2f times; processor time "
+          "%.3f and %.3f s" % (path, len(raw) / 1e6, one, two, one / two,
+                               *(statistics.median(cpu[n]) for n in (1, 2))))
+
+
 def tiktoken_encoding(path):
     import tiktoken
     with open(path, encoding="utf-8") as f:
@@ -100,6 +124,7 @@ def main():
     ap.add_argument("texts", nargs="*")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--tiktoken", action="store_true")
+    ap.add_argument("--long", nargs="*", default=[], metavar="TEXT")
     args = ap.parse_args()
 
     best = {}
@@ -121,6 +146,11 @@ def main():
         mine, other = best["davit", kind], best["tokenizers", kind]
         print("load, %s time: davit %.3f s, tokenizers %s %.3f s, ratio %.1f"
               % (kind, mine, tokenizers.__version__, other, other / mine))
+    if args.long:
+        davit.load()
+        for path in args.long:
+            long_input(davit, path)
+        davit.free()
     tik = tiktoken_encoding(args.tokenizer) if args.tiktoken else None
 
     for path in args.texts:
