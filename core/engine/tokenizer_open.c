@@ -6,21 +6,26 @@
 
 #include <string.h>
 
+#include "config/tree.h"
+
 /* Beside the weights. tokenizer.json says everything; the others leave something out, and
  * are known exactly or refused. */
 static const char *const names[] = {"tokenizer.json",  "tekken.json",   "tokenizer.model",
                                     "tiktoken.model", "qwen.tiktoken", "spiece.model",
                                     "vocab.txt"};
 
+#define CONFIG "tokenizer_config.json"
 #define MAX_FILE (512ull << 20) /* of one tokenizer file; the largest known has 40 MB */
 
-static DavitTokenizer *from_pair(GBytes *vocab, GBytes *merges, DavitRegistry *registry,
-                                 DavitReport *report)
+static DavitTokenizer *from_pair(GBytes *vocab, GBytes *merges, GBytes *config,
+                                 DavitRegistry *registry, DavitReport *report)
 {
-    size_t n, m;
-    const char *v = g_bytes_get_data(vocab, &n), *l = g_bytes_get_data(merges, &m);
+    DavitMergesFiles files = {NULL};
 
-    return davit_tokenizer_from_merges(v, n, l, m, "vocab.json", registry, report);
+    files.vocab = g_bytes_get_data(vocab, &files.n_vocab);
+    files.merges = g_bytes_get_data(merges, &files.n_merges);
+    files.config = config ? g_bytes_get_data(config, &files.n_config) : NULL;
+    return davit_tokenizer_from_merges(&files, registry, report);
 }
 
 int32_t davit_tokenizer_beside(const DavitCheckpoint *c, DavitRegistry *registry,
@@ -28,6 +33,7 @@ int32_t davit_tokenizer_beside(const DavitCheckpoint *c, DavitRegistry *registry
 {
     g_autoptr(GBytes) vocab = NULL;
     g_autoptr(GBytes) merges = NULL;
+    g_autoptr(GBytes) config = NULL;
 
     *out = NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -46,9 +52,11 @@ int32_t davit_tokenizer_beside(const DavitCheckpoint *c, DavitRegistry *registry
     int32_t status = davit_checkpoint_sibling(c, "vocab.json", MAX_FILE, &vocab, report);
     if (!status && vocab)
         status = davit_checkpoint_sibling(c, "merges.txt", MAX_FILE, &merges, report);
+    if (!status && merges)
+        status = davit_checkpoint_sibling(c, CONFIG, DAVIT_TREE_MAX_BYTES, &config, report);
     if (status || !vocab || !merges)
         return status;
-    *out = from_pair(vocab, merges, registry, report);
+    *out = from_pair(vocab, merges, config, registry, report);
     return *out ? DAVIT_OK : DAVIT_E_UNSUPPORTED;
 }
 
@@ -78,15 +86,27 @@ static DavitTokenizer *open_pair(const char *folder, DavitRegistry *registry,
     g_autofree char *merges_path = g_build_filename(folder, "merges.txt", NULL);
     g_autoptr(DavitSource) vocab = davit_source_open(vocab_path, report);
     g_autoptr(DavitSource) merges = vocab ? davit_source_open(merges_path, report) : NULL;
-    const uint8_t *v, *m;
+    g_autofree char *config_path = g_build_filename(folder, CONFIG, NULL);
+    g_autoptr(DavitSource) config = NULL;
+    const uint8_t *v, *m, *c = NULL;
 
+    if (merges && g_file_test(config_path, G_FILE_TEST_EXISTS)) {
+        config = davit_source_open(config_path, report);
+        if (!config || davit_source_view(config, 0, davit_source_size(config), &c, report))
+            return NULL;
+    }
     if (!merges || davit_source_view(vocab, 0, davit_source_size(vocab), &v, report) ||
         davit_source_view(merges, 0, davit_source_size(merges), &m, report))
         return NULL;
-    DavitTokenizer *tokenizer = davit_tokenizer_from_merges(
-        (const char *)v, davit_source_size(vocab), (const char *)m,
-        davit_source_size(merges), "vocab.json", registry, report);
-    if (davit_source_check(vocab, report) || davit_source_check(merges, report))
+    const DavitMergesFiles files = {(const char *)v,
+                                    (const char *)m,
+                                    (const char *)c,
+                                    davit_source_size(vocab),
+                                    davit_source_size(merges),
+                                    config ? davit_source_size(config) : 0};
+    DavitTokenizer *tokenizer = davit_tokenizer_from_merges(&files, registry, report);
+    if (davit_source_check(vocab, report) || davit_source_check(merges, report) ||
+        (config && davit_source_check(config, report)))
         g_clear_pointer(&tokenizer, davit_tokenizer_free);
     return tokenizer;
 }

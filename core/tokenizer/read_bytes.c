@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which reader a file needs, by its content and not by its name; and the pair vocab.json
- * with merges.txt.
+ * Which reader a file needs, by its content and not by its name.
  */
 #include <string.h>
 
@@ -79,81 +78,4 @@ DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
     if (davit_tok_is_vocab_txt(bytes, len))
         return davit_tokenizer_from_vocab_txt(bytes, len, subject, registry, report);
     return davit_tokenizer_from_spm(bytes, len, subject, registry, report);
-}
-
-/* ---- vocab.json and merges.txt ---- */
-
-static int32_t read_vocab(DavitTokParts *parts, const char *text, size_t len,
-                          DavitReport *report)
-{
-    g_autoptr(DavitJsonReader) reader =
-        davit_json_open(text, len, 0, parts->subject, report);
-    g_autoptr(GString) key = g_string_new(NULL);
-    davit_json_event event = {.struct_size = sizeof event};
-    int32_t status = reader ? davit_json_next(reader, &event) : DAVIT_E_CORRUPT;
-
-    if (status == DAVIT_OK && event.type != DAVIT_JSON_OBJECT)
-        return davit_tok_invalid(parts, report, "top level", "an object", NULL,
-                                 "this is not a vocab.json");
-    while (status == DAVIT_OK) {
-        event = (davit_json_event){.struct_size = sizeof event};
-        status = davit_json_next(reader, &event);
-        if (status != DAVIT_OK || event.type != DAVIT_JSON_KEY)
-            break;
-        g_string_truncate(key, 0);
-        g_string_append_len(key, event.text.ptr, (gssize)event.text.len);
-        event = (davit_json_event){.struct_size = sizeof event};
-        status = davit_json_next(reader, &event);
-        if (status == DAVIT_OK &&
-            (event.type != DAVIT_JSON_INT ||
-             davit_vocab_add(parts->vocab, event.i64, key->str, key->len) !=
-                 DAVIT_VOCAB_ADDED))
-            return davit_tok_invalid(parts, report, key->str, "an id of its own", NULL,
-                                     "a token has no id, or another's");
-    }
-    if (status == DAVIT_OK && davit_vocab_seal(parts->vocab) != -1)
-        return davit_tok_invalid(parts, report, "vocabulary", NULL, NULL, "no memory");
-    return status;
-}
-
-static int32_t read_lines(DavitTokParts *parts, const char *text, size_t len,
-                          DavitReport *report)
-{
-    int32_t status = DAVIT_OK;
-
-    for (size_t at = 0; status == DAVIT_OK && at < len;) {
-        const char *end = memchr(text + at, '\n', len - at);
-        const size_t n = end ? (size_t)(end - text) - at : len - at;
-        const size_t line = n > 0 && text[at + n - 1] == '\r' ? n - 1 : n;
-
-        if (line > 0)
-            status = davit_tok_add_merge_line(parts, text + at, line, report);
-        at += n + 1;
-    }
-    return status == DAVIT_OK ? davit_tok_settle_merges(parts, report) : status;
-}
-
-DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,
-                                            const char *merges, size_t merges_len,
-                                            const char *subject, DavitRegistry *registry,
-                                            DavitReport *report)
-{
-    DavitTokParts parts;
-    DavitTokenizer *tokenizer = NULL;
-    int32_t status;
-
-    davit_tok_parts_init(&parts, subject, "vocab.json");
-    status = read_vocab(&parts, vocab, vocab_len, report);
-    if (status == DAVIT_OK)
-        status = read_lines(&parts, merges, merges_len, report);
-    /* The bytes and one token per merge are the rank list; what follows is special. */
-    if (status == DAVIT_OK)
-        status = davit_tok_claim_ranks(&parts, 256 + (size_t)parts.merges->len, registry,
-                                       report);
-    parts.ids_declared = false;
-    parts.ignore_merges = false;
-    if (status == DAVIT_OK)
-        tokenizer = davit_tok_build(&parts, registry, report);
-    davit_tok_parts_clear(&parts);
-    return tokenizer;
 }

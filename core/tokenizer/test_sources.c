@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tokenizer/bpe.h"
 #include "tokenizer/test_golden.h"
 
 static char *read_source(const char *name, gsize *len)
@@ -260,6 +261,83 @@ static void cut_sentencepiece_file_is_refused(void)
     refused_text("hello, this is not a model", DAVIT_R_TOKENIZER_INVALID);
 }
 
+/* ---- vocab.json with merges.txt ---- */
+
+static char *few_tokens(void)
+{
+    g_autoptr(GString) vocab = g_string_new("{");
+
+    for (unsigned i = 0; i < 256; i++) {
+        const uint32_t letter = davit_byte_letter((uint8_t)i);
+
+        if (letter == '"' || letter == '\\')
+            g_string_append_c(g_string_append_c(g_string_append_c(vocab, '"'), '\\'), (char)letter);
+        else
+            g_string_append_unichar(g_string_append_c(vocab, '"'), letter);
+        g_string_append_printf(vocab, "\": %u, ", i);
+    }
+    g_string_append(vocab, "\"he\": 256}");
+    return g_strdup(vocab->str);
+}
+
+/* Ids of @text by the pair beside @config (NULL = none), or the first record that refuses it. */
+static char *by_pair(DavitRegistry *registry, const char *config, const char *text)
+{
+    g_autofree char *vocab = few_tokens();
+    const char *merges = "#version: 0.2\nh e\n";
+    const DavitMergesFiles files = {vocab,          merges,         config,
+                                    strlen(vocab),  strlen(merges), config ? strlen(config) : 0};
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) t = davit_tokenizer_from_merges(&files, registry, report);
+    g_autoptr(DavitEncoder) encoder = t ? davit_encoder_new(t) : NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    DavitIds ids = {0};
+
+    if (!t)
+        return g_strdup(davit_report_get(report, 0)->subject);
+    g_assert_cmpint(davit_encode(encoder, text, strlen(text), 0, &ids, report), ==, DAVIT_OK);
+    for (size_t i = 0; i < ids.n; i++)
+        g_string_append_printf(out, "%s%d", i ? " " : "", ids.ids[i]);
+    davit_ids_clear(&ids);
+    return g_strdup(out->str);
+}
+
+static void pair_takes_added_tokens_from_its_config(void)
+{
+    static const struct {
+        const char *config, *text, *want;
+    } rows[] = {
+        {NULL, "he<claimed>a", "256 257 97"},
+        {"{}", "he<claimed>a", "256 257 97"},
+        {"{\"added_tokens_decoder\":{}}", "<claimed>", "257"},
+        {"{\"added_tokens_decoder\":{\"258\":{\"content\":\"<b>\",\"rstrip\":true},"
+         "\"257\":{\"content\":\"<a>\",\"special\":true}}}",
+         "<a><b> <claimed>", "257 258 60 99 108 97 105 109 101 100 62"},
+        {"{\"added_tokens_decoder\":{\"104\":{\"content\":\"h\"}}}", "he", "104 101"},
+        {"{\"add_prefix_space\":true}", "", "tokenizer_config.json: add_prefix_space"},
+        {"{\"add_bos_token\":true}", "", "tokenizer_config.json: add_bos_token"},
+        {"{\"added_tokens_decoder\":[]}", "", "tokenizer_config.json: added_tokens_decoder"},
+        {"{\"added_tokens_decoder\":{\"-1\":{\"content\":\"a\"}}}", "",
+         "tokenizer_config.json: added_tokens_decoder"},
+        {"{\"added_tokens_decoder\":{\"99999999\":{\"content\":\"a\"}}}", "",
+         "tokenizer_config.json: added_tokens_decoder"},
+        {"{\"added_tokens_decoder\":{\"257\":{\"content\":7}}}", "",
+         "tokenizer_config.json: added_tokens_decoder"},
+        {"{", "", "tokenizer_config.json"},
+    };
+    const char *const paths[] = {DAVIT_FEW_RANKS, NULL};
+    const DavitRegistryOptions options = {.plugin_paths = paths, .only_paths = true};
+    g_autoptr(DavitReport) report = davit_report_new();
+    DavitRegistry *registry = davit_registry_open(&options, report);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *got = by_pair(registry, rows[i].config, rows[i].text);
+
+        g_assert_cmpstr(got, ==, rows[i].want);
+    }
+    davit_registry_free(registry);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -289,6 +367,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sources/token_of_a_megabyte", token_of_a_megabyte_is_refused);
     g_test_add_func("/sources/broken_tekken", broken_tekken_files_are_malformed);
     g_test_add_func("/sources/unknown_tekken", unknown_tekken_regex_is_refused);
+    g_test_add_func("/sources/pair", pair_takes_added_tokens_from_its_config);
     g_test_add_func("/sources/cut_spm", cut_sentencepiece_file_is_refused);
     return g_test_run();
 }

@@ -100,10 +100,15 @@ DavitTokenizer *davit_tokenizer_from_vocab_txt(const char *text, size_t len,
                                                DavitRegistry *registry,
                                                DavitReport *report);
 
-/* The same from vocab.json and merges.txt, known by the hash of its tokens. */
-DavitTokenizer *davit_tokenizer_from_merges(const char *vocab, size_t vocab_len,
-                                            const char *merges, size_t merges_len,
-                                            const char *subject, DavitRegistry *registry,
+/* All (borrowed) during the call; config is tokenizer_config.json, NULL = there is none. */
+typedef struct DavitMergesFiles {
+    const char *vocab, *merges, *config;
+    size_t n_vocab, n_merges, n_config;
+} DavitMergesFiles;
+
+/* The same from vocab.json and merges.txt, known by the hash of its tokens. Its added tokens are
+ * those of tokenizer_config.json's added_tokens_decoder, without one those of the plugin's claim. */
+DavitTokenizer *davit_tokenizer_from_merges(const DavitMergesFiles *files, DavitRegistry *registry,
                                             DavitReport *report);
 
 /* The same from a file of any of the kinds above but the last, told by its content. */
