@@ -125,6 +125,7 @@ DavitJsonWriter *davit_call_begin_part(DavitCall *call, const char *key);
 int davit_call_exit(const DavitCall *call);
 /* Print @text to stdout; false when stdout is closed. */
 bool davit_out(const char *text, size_t n);
+bool davit_out_part(const char *text, size_t n); /* the same, written when there is more of it */
 /* (owned) @text as JSON string with invalid UTF-8 replaced. */
 json_t *davit_json_text(const char *text);
 json_t *davit_json_text_n(const char *text, size_t n); /* the same; it may hold NULs */

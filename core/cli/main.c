@@ -150,9 +150,19 @@ int davit_call_usage(DavitCall *call, const char *subject, const char *message,
 
 static int out_errno; /* why stdout failed, before other calls failed */
 
+bool davit_out_part(const char *text, size_t n)
+{
+    if (fwrite(text, 1, n, stdout) == n)
+        return true;
+    out_errno = errno;
+    return false;
+}
+
 bool davit_out(const char *text, size_t n)
 {
-    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0)
+    if (!davit_out_part(text, n))
+        return false;
+    if (fflush(stdout) == 0)
         return true;
     out_errno = errno;
     return false;

@@ -76,7 +76,7 @@ static void print_ids(Job *job, const DavitIds *ids)
             append_id(line, ids->ids[i]);
         }
     g_string_append_c(line, '\n');
-    job->closed |= fwrite(line->str, 1, line->len, stdout) != line->len;
+    job->closed |= !davit_out_part(line->str, line->len);
 }
 
 static json_t *ids_json(const int32_t *ids, size_t n)
@@ -189,7 +189,7 @@ static int32_t decode_one(Job *job, const char *text)
         return DAVIT_OK;
     }
     g_string_append_c(out, '\n');
-    job->closed |= fwrite(out->str, 1, out->len, stdout) != out->len;
+    job->closed |= !davit_out_part(out->str, out->len);
     return DAVIT_OK;
 }
 
