@@ -20,7 +20,7 @@ static const char *const names[] = {"tokenizer.json",  "tekken.json",   "tokeniz
 static DavitTokenizer *from_pair(GBytes *vocab, GBytes *merges, GBytes *config,
                                  DavitRegistry *registry, DavitReport *report)
 {
-    DavitMergesFiles files = {NULL};
+    DavitMergesFiles files = {0};
 
     files.vocab = g_bytes_get_data(vocab, &files.n_vocab);
     files.merges = g_bytes_get_data(merges, &files.n_merges);
