@@ -28,7 +28,9 @@ typedef struct Model {
     bool byte_fallback, suffix;
     bool dummy_prefix, strip_spaces, escape_spaces;
     davit_span charsmap; /* len 0 = none */
-    int64_t unk, bos, eos, pad;
+    int64_t unknown, control; /* ids of the last piece of type UNKNOWN, and of a CONTROL of one character; -1 */
+    uint32_t n_unknown;
+    int64_t bos, eos, pad;
 } Model;
 
 static int32_t invalid(const Model *m, const char *member, const char *expected,
@@ -81,6 +83,12 @@ static int32_t read_piece(Model *m, davit_span message)
         return invalid(m, "pieces", "at most 16777217 pieces", "there are too many");
     g_array_append_val(m->scores, score);
     g_array_append_val(m->types, type);
+    if (type == TYPE_UNKNOWN) {
+        m->unknown = id;
+        m->n_unknown++;
+    }
+    if (type == TYPE_CONTROL && g_utf8_strlen(text.ptr, (gssize)text.len) == 1)
+        m->control = id;
     if (type == TYPE_CONTROL || type == TYPE_UNKNOWN || type == TYPE_USER) {
         const DavitAdded added = {.text = davit_tok_copy(text.ptr, text.len),
                                   .len = text.len,
@@ -108,8 +116,6 @@ static int32_t read_trainer(Model *m, davit_span message)
             m->suffix = f.value != 0;
         else if (f.number == 35)
             m->byte_fallback = f.value != 0;
-        else if (f.number == 40)
-            m->unk = (int32_t)f.value;
         else if (f.number == 41)
             m->bos = (int32_t)f.value;
         else if (f.number == 42)
@@ -176,8 +182,12 @@ static int32_t check_model(const Model *m)
         return unsupported(m, "trainer_spec.treat_whitespace_as_suffix", "false", "true");
     if (!m->escape_spaces)
         return unsupported(m, "normalizer_spec.escape_whitespaces", "true", "false");
+    if (m->n_unknown != 1)
+        return invalid(m, "pieces", "one of type UNKNOWN", "sentencepiece needs exactly one");
     if (m->model_type == 1)
         return DAVIT_OK;
+    if (m->control >= 0) /* merging begins with characters, of which this would be one */
+        return unsupported(m, "pieces", "no control piece of one character", "one");
     for (guint i = 0; i < m->types->len; i++) {
         if (g_array_index(m->types, uint8_t, i) == TYPE_UNUSED)
             return unsupported(m, "pieces", "no piece of type UNUSED", "one");
@@ -403,14 +413,15 @@ static int32_t fill_parts(Model *m)
 {
     DavitTokParts *parts = m->parts;
     size_t len = 0;
-    const char *unk = davit_vocab_text(parts->vocab, role(m, m->unk), &len);
+    /* what is encoded is the piece of that type, whatever trainer_spec.unk_id says */
+    const char *unk = davit_vocab_text(parts->vocab, m->unknown, &len);
 
     parts->specials[DAVIT_SPECIAL_BOS] = role(m, m->bos);
     parts->specials[DAVIT_SPECIAL_EOS] = role(m, m->eos);
-    parts->specials[DAVIT_SPECIAL_UNK] = role(m, m->unk);
+    parts->specials[DAVIT_SPECIAL_UNK] = (int32_t)m->unknown;
     parts->specials[DAVIT_SPECIAL_PAD] = role(m, m->pad);
     if (!unk)
-        return invalid(m, "trainer_spec.unk_id", "a piece", "there is no unknown piece");
+        return invalid(m, "pieces", "one of type UNKNOWN", "there is no unknown piece");
     parts->unk = davit_tok_copy(unk, len);
     parts->unk_len = len;
     parts->byte_fallback = m->byte_fallback;
@@ -447,7 +458,8 @@ DavitTokenizer *davit_tokenizer_from_spm(const char *bytes, size_t len,
                .dummy_prefix = true,
                .strip_spaces = true,
                .escape_spaces = true,
-               .unk = 0,
+               .unknown = -1,
+               .control = -1,
                .bos = 1,
                .eos = 2,
                .pad = -1};

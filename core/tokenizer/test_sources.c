@@ -261,6 +261,45 @@ static void cut_sentencepiece_file_is_refused(void)
     refused_text("hello, this is not a model", DAVIT_R_TOKENIZER_INVALID);
 }
 
+/* spm_plain.model with a message behind it, which protobuf takes for more of the same: NULL, or the
+ * ids of two unknown characters. */
+static char *with_message(const char *message, size_t n)
+{
+    gsize len;
+    g_autofree char *bytes = read_source("spm_plain.model", &len);
+    g_autoptr(GString) all = g_string_new_len(bytes, (gssize)len);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) t = NULL;
+    g_autoptr(DavitEncoder) encoder = NULL;
+    DavitIds ids = {0};
+    char *text;
+
+    g_string_append_len(all, message, (gssize)n);
+    t = davit_tokenizer_from_spm(all->str, all->len, "file", davit_test_registry(), report);
+    if (!t)
+        return NULL;
+    encoder = davit_encoder_new(t);
+    g_assert_cmpint(davit_encode(encoder, "\xf0\x9f\x99\x82", 4, 0, &ids, report), ==, DAVIT_OK);
+    text = g_strdup_printf("%d", ids.ids[ids.n - 1]);
+    davit_ids_clear(&ids);
+    return text;
+}
+
+/* sentencepiece encodes as the piece of type UNKNOWN, of which there is one, and never finds a control
+ * piece in a text. */
+static void types_of_pieces_count_and_not_the_trainer_s_ids(void)
+{
+    g_autofree char *unk = with_message("\x12\x03\xc0\x02\x04", 5); /* trainer_spec.unk_id = 4 */
+    g_autofree char *second = with_message("\x0a\x0a\x0a\x01?\x15\0\0\0\0\x18\x02", 12);
+    g_autofree char *control = with_message("\x0a\x0a\x0a\x01~\x15\0\0\0\0\x18\x03", 12);
+    g_autofree char *longer = with_message("\x0a\x0b\x0a\x02~~\x15\0\0\0\0\x18\x03", 13);
+
+    g_assert_cmpstr(unk, ==, "0");
+    g_assert_null(second);
+    g_assert_null(control);
+    g_assert_cmpstr(longer, ==, "0");
+}
+
 /* ---- vocab.json with merges.txt ---- */
 
 static char *few_tokens(void)
@@ -367,6 +406,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sources/token_of_a_megabyte", token_of_a_megabyte_is_refused);
     g_test_add_func("/sources/broken_tekken", broken_tekken_files_are_malformed);
     g_test_add_func("/sources/unknown_tekken", unknown_tekken_regex_is_refused);
+    g_test_add_func("/sources/spm_types", types_of_pieces_count_and_not_the_trainer_s_ids);
     g_test_add_func("/sources/pair", pair_takes_added_tokens_from_its_config);
     g_test_add_func("/sources/cut_spm", cut_sentencepiece_file_is_refused);
     return g_test_run();
