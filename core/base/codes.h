@@ -117,7 +117,7 @@ typedef struct DavitCodeRule {
     X(CONTEXT_EXCEEDED, "sc", "shorten the prompt, lower --max-tokens or raise --ctx")    \
     X(FLAG_UNSUPPORTED, "sc", "use one of the values that are listed")                    \
     X(QUANT_LAYOUT, "sc", "take another variant of the model, or update davit")           \
-    X(TEMPLATE_UNSUPPORTED, "sc", "shorten the messages, or give a simpler template with --chat-template FILE") \
+    X(TEMPLATE_UNSUPPORTED, "sc", "shorten the messages or give a simpler template: --chat-template FILE") \
     X(TEMPLATE_RAISED, "s", "give the template the messages that it asks for")            \
     X(TEMPLATE_MISSING, "se", "give one with --chat-template FILE")                       \
     X(IDS_DIFFER, "sc", "the likely causes are listed with it")                           \
