@@ -100,6 +100,9 @@ void cpu_codes_dot_plain_avx2(float *out, const cpu_codes *c, const uint8_t *blo
 /* Its half for float codes. (codes_float_avx2.c) */
 void cpu_codes_dot_float_avx2(float *out, const cpu_codes *c, const uint8_t *block,
                               const float *x, size_t x_stride, size_t n_tokens, float *scratch);
+/* One token times codes of 4 bits, the same bits. (codes_float_avx512.c) */
+void cpu_codes_dot_float_avx512(float *out, const cpu_codes *c, const uint8_t *block,
+                                const float *x);
 /* The same with 8-bit activations; UINT of 2, 3, 4 or 8 bits, n_cols and groups multiples of 32.
  * (codes_int8_avx2.c) */
 typedef void cpu_codes_int8_fn(float *out, const cpu_codes *c, const uint8_t *block,
@@ -109,10 +112,10 @@ cpu_codes_int8_fn cpu_codes_dot_int8_avx2, cpu_codes_dot_int8_vnni_avx,
 
 extern const davit_pack cpu_pack_codes;
 extern const davit_kernel_entry cpu_linear_codes_scalar, cpu_linear_codes_avx2,
-    cpu_linear_codes_int8, cpu_linear_codes_vnni, cpu_linear_codes_vnni512, cpu_embed_codes;
+    cpu_linear_codes_avx512, cpu_linear_codes_int8, cpu_linear_codes_vnni, cpu_linear_codes_vnni512, cpu_embed_codes;
 
 #define CPU_CODES_ENTRIES                                                                 \
-    &cpu_linear_codes_scalar, &cpu_linear_codes_avx2, &cpu_linear_codes_int8,             \
-        &cpu_linear_codes_vnni, &cpu_linear_codes_vnni512, &cpu_embed_codes,
+    &cpu_linear_codes_scalar, &cpu_linear_codes_avx2, &cpu_linear_codes_avx512,           \
+        &cpu_linear_codes_int8, &cpu_linear_codes_vnni, &cpu_linear_codes_vnni512, &cpu_embed_codes,
 
 #endif

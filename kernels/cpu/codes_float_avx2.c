@@ -9,16 +9,14 @@
  * Order of sums: codes.h. Values are rounded as quant.h says before they are multiplied. */
 #include "codes.h"
 
-#include "codes_avx2.h"
+#include "codes_float_scales.h"
 
 #define TOKENS 3
 #define PARTS  4  /* vectors of values of a word, and of sums of one token: see word_values */
-#define HALF   16 /* columns; groups are multiples of it, or the whole row */
+#define HALF   CPU_CODES_HALF
 
 /* How codes become values; a constant where it is used. */
 enum { BY_BF16, BY_F32, BY_E4M3, BY_E5M2 };
-/* Scales that change every 16 or 32 columns have code of their own, a constant likewise. */
-enum { SCALE_ANY, SCALE_E8M0, SCALE_E4M3, SCALE_E4M3_BY };
 
 /* byte[i]: byte i of the float32 value of each code, for byte shuffles. */
 typedef struct tables {
@@ -136,78 +134,11 @@ TILE_INLINE void spread(int how, __m256 scale, __m256 out[2])
     out[1] = _mm256_unpackhi_ps(scale, scale);
 }
 
-/* What the scales of a block are read with. SCALE_E4M3 and SCALE_E4M3_BY: 1/256 of them as half floats,
- * as from_halves. */
-typedef struct scales {
-    const uint8_t *at; /* of group 0 */
-    __m256 times;      /* 256 times the factor, or its reciprocal */
-    __m256 factor;     /* SCALE_E4M3_BY: 1/256 of it */
-} scales;
-
-TILE_INLINE __m256 divided(__m256 quotient, __m256 scale, __m256 factor, __m256 reciprocal)
-{
-    return _mm256_fmadd_ps(_mm256_fnmadd_ps(quotient, factor, scale), reciprocal, quotient);
-}
-
-/* How scales e4m3 * factor or e4m3 / factor are made without a division for each: times the reciprocal, or
- * that and a step which mends its rounding, where either gives what a division gives. Scales have eight
- * mantissas, and between these bounds of the factor all results are normal numbers, so that eight tell. */
-static int e4m3_type(const uint8_t *block)
-{
-    const __m256 m = _mm256_setr_ps(1, 1.125f, 1.25f, 1.375f, 1.5f, 1.625f, 1.75f, 1.875f);
-    uint32_t bits;
-
-    memcpy(&bits, block, sizeof bits);
-    if (bits >> 23 < 27 || bits >> 23 > 227) /* 2^-100 to 2^101, above 0 */
-        return SCALE_ANY;
-    if (!block[4])
-        return SCALE_E4M3;
-    const __m256 factor = _mm256_castsi256_ps(_mm256_set1_epi32((int)bits));
-    const __m256 reciprocal = _mm256_div_ps(_mm256_set1_ps(1), factor), want = _mm256_div_ps(m, factor);
-    const __m256 near = _mm256_mul_ps(m, reciprocal);
-    if (_mm256_movemask_ps(_mm256_cmp_ps(near, want, _CMP_NEQ_UQ)) == 0)
-        return SCALE_E4M3;
-    return _mm256_movemask_ps(_mm256_cmp_ps(divided(near, m, factor, reciprocal), want, _CMP_NEQ_UQ)) == 0
-               ? SCALE_E4M3_BY
-               : SCALE_ANY;
-}
-
-TILE_INLINE scales scales_of(int type, const cpu_codes *c, const uint8_t *block)
-{
-    scales s = {.at = block + c->scale_off, .times = _mm256_setzero_ps(), .factor = _mm256_setzero_ps()};
-    float factor;
-
-    if (type != SCALE_E4M3 && type != SCALE_E4M3_BY)
-        return s;
-    memcpy(&factor, block, sizeof factor);
-    s.times = _mm256_set1_ps(256.0f * (block[4] ? 1.0f / factor : factor));
-    s.factor = _mm256_set1_ps(factor / 256.0f);
-    return s;
-}
-
 /* Scales of group @g as spread orders them. */
 TILE_STEP void group_scales(int how, int type, const cpu_codes *c, const uint8_t *block,
                               const scales *s, uint64_t g, __m256 out[2])
 {
-    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(s->at + g * CPU_GROUP));
-    __m256 scale;
-
-    if (type == SCALE_E8M0) {
-        const __m256i v = _mm256_cvtepu8_epi32(bytes); /* 0 is 2^-127, a subnormal number */
-        const __m256i least = _mm256_srli_epi32(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()), 31);
-        scale = _mm256_castsi256_ps(
-            _mm256_or_si256(_mm256_slli_epi32(v, 23), _mm256_slli_epi32(least, 22)));
-    } else if (type == SCALE_E4M3 || type == SCALE_E4M3_BY) {
-        const __m128i high = _mm_unpacklo_epi8(_mm_setzero_si128(), bytes);
-        const __m128i half = _mm_and_si128(_mm_srai_epi16(high, 1), _mm_set1_epi16((short)0xbf80u));
-        const __m256 part = _mm256_cvtph_ps(half);
-        scale = _mm256_mul_ps(part, s->times);
-        if (type == SCALE_E4M3_BY)
-            scale = divided(scale, part, s->factor, s->times);
-    } else {
-        scale = codes_scales(c, block, g);
-    }
-    spread(how, scale, out);
+    spread(how, row_scales(type, c, block, s, g), out);
 }
 
 /* Sums of the eight rows: (0 + 2) + (1 + 3) of the columns mod 4. */
@@ -405,11 +336,10 @@ TILE_STEP void block_dot(int how, int type, float *out, const cpu_codes *c, cons
 void cpu_codes_dot_float_avx2(float *out, const cpu_codes *c, const uint8_t *block,
                               const float *x, size_t x_stride, size_t n_tokens, float *scratch)
 {
-    const uint32_t kind = c->what.kind, scale = c->what.scale_type;
-    const int own = c->n_shared == CPU_GROUP; /* a scale for each row */
-    const int e4m3 = scale == DAVIT_SCALE_E4M3 && own ? e4m3_type(block) : SCALE_ANY;
+    const uint32_t kind = c->what.kind;
+    const int type = kind == DAVIT_CODE_E5M2 ? SCALE_ANY : scale_type_of(c, block);
 
-    if (kind == DAVIT_CODE_E4M3 && scale == DAVIT_SCALE_E8M0 && own)
+    if (kind == DAVIT_CODE_E4M3 && type == SCALE_E8M0)
         block_dot(BY_E4M3, SCALE_E8M0, out, c, block, x, x_stride, n_tokens, scratch);
     else if (kind == DAVIT_CODE_E4M3)
         block_dot(BY_E4M3, SCALE_ANY, out, c, block, x, x_stride, n_tokens, scratch);
@@ -417,11 +347,11 @@ void cpu_codes_dot_float_avx2(float *out, const cpu_codes *c, const uint8_t *blo
         block_dot(BY_E5M2, SCALE_ANY, out, c, block, x, x_stride, n_tokens, scratch);
     else if (kind == DAVIT_CODE_NF4 || kind == DAVIT_CODE_FP4)
         block_dot(BY_F32, SCALE_ANY, out, c, block, x, x_stride, n_tokens, scratch);
-    else if (scale == DAVIT_SCALE_E8M0 && own) /* E2M1, IQ4: at most eight significant bits */
+    else if (type == SCALE_E8M0) /* E2M1, IQ4: at most eight significant bits */
         block_dot(BY_BF16, SCALE_E8M0, out, c, block, x, x_stride, n_tokens, scratch);
-    else if (e4m3 == SCALE_E4M3_BY)
+    else if (type == SCALE_E4M3_BY)
         block_dot(BY_BF16, SCALE_E4M3_BY, out, c, block, x, x_stride, n_tokens, scratch);
-    else if (e4m3 == SCALE_E4M3)
+    else if (type == SCALE_E4M3)
         block_dot(BY_BF16, SCALE_E4M3, out, c, block, x, x_stride, n_tokens, scratch);
     else
         block_dot(BY_BF16, SCALE_ANY, out, c, block, x, x_stride, n_tokens, scratch);

@@ -171,6 +171,18 @@ static void block_f32(const davit_call *call, const cpu_codes *c, const uint8_t 
     cpu_codes_dot_avx2(out, c, block, x, c->n_cols, call->in[0].n_rows, scratch);
 }
 
+/* One token of codes of 4 bits has a faster way to the same bits. */
+static void block_f32_512(const davit_call *call, const cpu_codes *c, const uint8_t *block,
+                          float *out, float *scratch)
+{
+    const float *x = c->what.flags ? call->scratch : call->in[0].data;
+
+    if (call->in[0].n_rows == 1 && cpu_codes_table(c->what.kind))
+        cpu_codes_dot_float_avx512(out, c, block, x);
+    else
+        block_f32(call, c, block, out, scratch);
+}
+
 #define BLOCK_INT8(name, dot)                                                             \
     static void name(const davit_call *call, const cpu_codes *c, const uint8_t *block,    \
                      float *out, float *scratch)                                          \
@@ -208,19 +220,28 @@ static void multiply(const davit_call *call, uint64_t first, uint64_t count, blo
     }
 }
 
-static void f32_run(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
-                    uint32_t worker, void *queue)
+static void f32_phase(const davit_call *call, uint32_t phase, uint64_t first, uint64_t count,
+                      uint32_t worker, block_fn *block)
 {
     float *scratch = cpu_worker(call, worker);
     const uint64_t n_tokens = call->in[0].n_rows;
-    (void)queue;
 
     if (phase == 0)
         reorder(call, first, count);
     else
-        multiply(call, first, count, block_f32,
+        multiply(call, first, count, block,
                  scratch + cpu_codes_scratch(n_tokens) / sizeof(float), scratch);
 }
+
+#define RUN_F32(name, block)                                                              \
+    static void name(const davit_call *call, uint32_t phase, uint64_t first,              \
+                     uint64_t count, uint32_t worker, void *queue)                        \
+    {                                                                                     \
+        (void)queue;                                                                      \
+        f32_phase(call, phase, first, count, worker, block);                              \
+    }
+RUN_F32(f32_run, block_f32)
+RUN_F32(f32_512_run, block_f32_512)
 
 /* ---- AVX2, 8-bit activations ---- */
 
@@ -325,6 +346,8 @@ ENTRY(cpu_linear_codes_scalar, DAVIT_OP_LINEAR, "linear codes scalar", 0, LINEAR
       cpu_codes_check, scalar_size, scalar_run);
 ENTRY(cpu_linear_codes_avx2, DAVIT_OP_LINEAR, "linear codes f32 avx2", CPU_AVX2, LINEAR_END, 400,
       0, cpu_codes_check_avx2, f32_size, f32_run);
+ENTRY(cpu_linear_codes_avx512, DAVIT_OP_LINEAR, "linear codes f32 avx512", CPU_AVX512_F32,
+      LINEAR_END, 410, 0, cpu_codes_check_avx2, f32_size, f32_512_run);
 ENTRY(cpu_linear_codes_int8, DAVIT_OP_LINEAR, "linear codes int8 avx2", CPU_AVX2, LINEAR_END,
       500, DAVIT_ENTRY_INT8, int8_check, int8_size, int8_run);
 ENTRY(cpu_linear_codes_vnni, DAVIT_OP_LINEAR, "linear codes int8 avxvnni", CPU_AVX_VNNI,

@@ -55,7 +55,7 @@ davit_vnni_objects(kernels-cpu-avx512vnni "CPU_VNNI=avx512"
 
 # davit_avx512_objects(TARGET DEFINITIONS FLAGS): 512-bit vectors
 function(davit_avx512_objects target definitions flags)
-  add_library(${target} OBJECT linear_dense_avx512.c)
+  add_library(${target} OBJECT codes_float_avx512.c linear_dense_avx512.c)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/sdk/include)
   target_compile_definitions(${target} PRIVATE ${definitions})
   target_compile_options(${target} PRIVATE -mavx2 -mfma -mf16c -ffp-contract=off ${flags})

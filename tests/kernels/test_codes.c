@@ -153,6 +153,7 @@ static void scalar_differs_from_values(void)
 static void f32_differs_from_values(void)
 {
     check_linear("linear codes f32 avx2");
+    check_linear("linear codes f32 avx512");
 }
 
 static void int8_differs_from_values(void)
@@ -482,6 +483,8 @@ int main(int argc, char **argv)
                          decoded_value_differs_in_a_bit);
     g_test_add_data_func("/codes/decoded_value_differs_in_a_bit/avx2", "linear codes f32 avx2",
                          decoded_value_differs_in_a_bit);
+    g_test_add_data_func("/codes/decoded_value_differs_in_a_bit/avx512",
+                         "linear codes f32 avx512", decoded_value_differs_in_a_bit);
     g_test_add_data_func("/codes/experts_differ_from_values/scalar", "moe_ffn codes scalar",
                          experts_differ_from_values);
     g_test_add_data_func("/codes/experts_differ_from_values/f32", "moe_ffn codes avx2",
