@@ -4,11 +4,12 @@
  *   0: x to one plane of 8 bits, or two where gate and up are codes; a task is X_TASK inputs of one
  *      token
  *   1: hidden = f(gate x) * (up x); a task is ROWS rows of one expert, all tokens that chose it
- *   2: hidden to two planes of 8 bits (linear_int8.c says why; gate and up of blocks take one)
+ *   2: hidden to two planes of 8 bits, or one where down is a block layout of under three bits
+ *      (linear_int8.c says why; gate and up of blocks take one)
  *   3: part = down hidden; tasks as in 1
  *   4: the weighted sum of each token's parts
  * Shared scratch: hidden [T, k, I], part [T, k, N], float32; then blocks of x [T, planes, K/32]
- * and of hidden [T, k, 2, I/32]. Worker scratch: struct bench. */
+ * and of hidden [T, k, planes, I/32]. Worker scratch: struct bench. */
 #include <string.h>
 
 #include <davit/help/ref.h>
@@ -21,7 +22,7 @@
 #define X_TASK 1024
 #define ROWS   32 /* a multiple of CPU_GROUP; more = tokens are gathered less often */
 #define PAIRS  16 /* (token, choice) pairs that pass an expert's rows together */
-#define PLANES 2  /* of hidden; the most of x */
+#define PLANES 2  /* the most */
 
 /* 8-bit planes of x: a rule of layouts, so that every call on the weights does the same. */
 static uint64_t x_planes(const davit_call *call)
@@ -31,9 +32,17 @@ static uint64_t x_planes(const davit_call *call)
                : PLANES;
 }
 
+/* The same of hidden. */
+static uint64_t hidden_planes(const davit_call *call)
+{
+    const cpu_layout *down = cpu_layout_find(call->weight[2]->layout);
+
+    return down && down->one_plane ? 1 : PLANES;
+}
+
 /* Where things of this step lie. */
 typedef struct layout {
-    uint64_t n_pairs, K, I, N, x_planes;
+    uint64_t n_pairs, K, I, N, x_planes, hidden_planes;
     float *hidden, *part;
     cpu_xblock *x, *hidden_x;
 } layout;
@@ -45,7 +54,8 @@ static layout layout_of(const davit_call *call)
                 .K = call->weight[0]->n_cols,
                 .I = call->weight[2]->n_cols,
                 .N = call->weight[2]->n_rows,
-                .x_planes = x_planes(call)};
+                .x_planes = x_planes(call),
+                .hidden_planes = hidden_planes(call)};
 
     l.hidden = call->scratch;
     l.part = l.hidden + l.n_pairs * l.I;
@@ -85,7 +95,8 @@ static void moe_size(void *self, const davit_call *call, uint64_t n_tokens, uint
 
     out->scratch_bytes =
         n_pairs * (I + N) * sizeof(float) +
-        (n_tokens * x_planes(call) * (K / CPU_XBLOCK) + n_pairs * PLANES * (I / CPU_XBLOCK)) *
+        (n_tokens * x_planes(call) * (K / CPU_XBLOCK) +
+         n_pairs * hidden_planes(call) * (I / CPU_XBLOCK)) *
             sizeof(cpu_xblock);
     out->worker_bytes = cpu_round_up(CPU_ROWS_SCRATCH + 3 * DOTS * sizeof(float) +
                                          PAIRS * PLANES * longer * sizeof(cpu_xblock),
@@ -236,12 +247,14 @@ static void down_rows(const davit_call *call, const layout *l, uint64_t e, uint6
     group g = {0};
 
     while (next_group(call, l, e, &g)) {
-        const cpu_xblock *x = gathered(&g, l->hidden_x, 1, PLANES * (l->I / CPU_XBLOCK), b->x);
+        const cpu_xblock *x =
+            gathered(&g, l->hidden_x, 1, l->hidden_planes * (l->I / CPU_XBLOCK), b->x);
 
         for (uint64_t r = first; r < end; r += CPU_GROUP) {
             const uint64_t n = cpu_min(CPU_GROUP, end - r);
-            rows_dot(&down, e, r, n, x, g.n * PLANES, b, b->dots[0]);
-            cpu_add_planes(b->dots[0], g.n);
+            rows_dot(&down, e, r, n, x, g.n * l->hidden_planes, b, b->dots[0]);
+            if (l->hidden_planes == PLANES)
+                cpu_add_planes(b->dots[0], g.n);
             for (uint64_t i = 0; i < g.n; i++) {
                 float *to = l->part + g.pair[i] * l->N + r;
 
@@ -259,7 +272,7 @@ static void quantize_task(const davit_call *call, const layout *l, uint32_t phas
     const uint64_t width = phase == 0 ? l->K : l->I, per_row = cpu_ceil_div(width, X_TASK);
     const uint64_t row = i / per_row, col = i % per_row * X_TASK;
     const uint64_t n = cpu_min(X_TASK, width - col);
-    const uint64_t planes = phase == 0 ? l->x_planes : PLANES;
+    const uint64_t planes = phase == 0 ? l->x_planes : l->hidden_planes;
     const float *x;
     cpu_xblock *to;
 

@@ -94,14 +94,21 @@ static void expert_hidden(const Rig *rig, uint64_t e, const float *x, float *row
     }
 }
 
+/* Layouts of less than three bits, whose hidden values take one plane. */
+static bool is_coarse(const char *name)
+{
+    return strstr("iq1_s/1|iq1_m/1|iq2_xxs/1|iq2_xs/1|iq2_s/1|tq1_0/1|q1_0/1", name) != NULL;
+}
+
 /* Adds to @variance [N] what rounding @hidden [I] of expert @e does to its rows of down times
- * @weight. Two planes are right to 1/64516 of the largest of a block (127 steps of 1/254 steps, and
- * half a step): uniform, so that over sqrt(3) rms. @row [I] scratch. */
+ * @weight. One plane is right to 1/254 of the largest of a block (127 steps, and half a step), two
+ * to 1/64516 (the same of that): uniform, so that over sqrt(3) rms. @row [I] scratch. */
 static void add_rounding(const Rig *rig, uint64_t e, const float *hidden, double weight,
                          float *row, double *variance)
 {
     const davit_weight *down = &rig->weights[2];
     const davit_ref_layout *layout = davit_ref_layout_find(down->layout);
+    const double steps = is_coarse(down->layout) ? 254.0 : 64516.0;
 
     for (uint64_t n = 0; n < down->n_rows; n++) {
         davit_ref_weight_decode(down, layout, e, n, row);
@@ -112,13 +119,13 @@ static void add_rounding(const Rig *rig, uint64_t e, const float *hidden, double
                 largest = MAX(largest, fabs((double)hidden[i]));
                 squares += (double)row[i] * (double)row[i];
             }
-            largest *= weight / 64516.0;
+            largest *= weight / steps;
             variance[n] += largest * largest / 3.0 * squares;
         }
     }
 }
 
-/* (owned) [T, N]: rms error of each output where hidden values are rounded to two planes. */
+/* (owned) [T, N]: rms error of each output where hidden values are rounded to their planes. */
 static double *hidden_sigmas(const Rig *rig)
 {
     const davit_moe_ffn_attr *a = rig->call.attr;
