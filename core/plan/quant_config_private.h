@@ -46,6 +46,9 @@ struct DavitQuantConfig {
 
 GArray *davit_quant_patterns_new(void);
 
+/* @other states the same facts again: check them, take what @q lacks. */
+void davit_quant_config_merge(DavitQuantConfig *q, DavitQuantConfig *other, DavitReport *report);
+
 /* Groups of compressed-tensors, layers of ModelOpt, overrides of GPTQModel. */
 void davit_quant_read_groups(DavitQuantConfig *q, const json_t *block,
                              DavitReport *report);

@@ -15,7 +15,11 @@ printed, the rest counted; exit status 1 if there are any.
   compare_random.py build/libdavit.so 1000000 --families     the files of this folder, one
       for each shape of pre-tokenizer, normaliser and model
 
-Done 2026-12-01, tokenizers 0.23.3, a million each, none different: the real Llama 3.1, Qwen 3 and
+Done 2026-12-01, tokenizers 0.23.1, a million each at d4808cc, none different: the real Llama 3.1, gpt-oss,
+Qwen 3, DeepSeek-V3 and Llama 2, and all files of SHAPES but LEFT. After it, threads of one long text and the look
+for what NFC changes were rewritten: 500,000 each of Qwen 3, gpt-oss, qwen2 and qwen35 at 92e6605, none different.
+
+Earlier the same day, tokenizers 0.23.3, a million each, none different: the real Llama 3.1, Qwen 3 and
 gpt-oss; llama3, qwen2, o200k, gpt2, spm_legacy, spm_gemma, deepseek_v3, tekken (commit 57d39f1),
 qwen35, gpt2_digits, falcon, unigram_t5 (fbfb788);
 deepseek_llm, deepseek_coder, kimi, bloom, bert_uncased, spm_first, seed_coder, bailing,
