@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finding a checkpoint's tokenizer. */
 #include "engine/private.h"
-
+#include "tokenizer/beyond.h"
 
 /* Reading keys of a GGUF. One of another type than its name has is refused: passed over, the special
  * tokens, BOS or the order of merges would be others without a word. */
@@ -133,6 +133,25 @@ static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *regist
     return davit_tokenizer_from_gguf(&vocab, k.file, registry, report);
 }
 
+/* The tokenizer beside a GGUF counts, not the GGUF's own: are they the same? Keys of a wrong type
+ * are no matter here. */
+static void compare_with_gguf(const DavitCheckpoint *c, const DavitTokenizer *tokenizer,
+                              const char *source, DavitReport *report)
+{
+    const davit_kv *tokens = davit_checkpoint_find_key(c, "tokenizer.ggml.tokens");
+    const davit_kv *model = davit_checkpoint_find_key(c, "tokenizer.ggml.model");
+    davit_span name = {0};
+
+    if (!tokens || !tokens->is_array || tokens->type != DAVIT_KV_STR || !model ||
+        !davit_kv_text(model, &name) || (name.len == 4 && memcmp(name.ptr, "bert", 4) == 0))
+        return;
+    davit_tokenizer_tell_other(
+        tokenizer,
+        &(DavitGgufStrings){.bytes = {(const char *)tokens->data, tokens->n_bytes},
+                            .count = tokens->count},
+        source, report);
+}
+
 DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *registry,
                                    DavitReport *report)
 {
@@ -142,7 +161,7 @@ DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *regi
     if (tokenizer) {
         DavitTokenizerFacts facts;
         davit_tokenizer_facts(tokenizer, &facts);
-        if (has_vocab(c))
+        if (has_vocab(c)) {
             davit_report_add(report, &(DavitFinding){
                                          .code = DAVIT_R_SOURCE_CHOSEN,
                                          .severity = DAVIT_NOTE,
@@ -152,6 +171,8 @@ DavitTokenizer *davit_tokenizer_of(const DavitCheckpoint *c, DavitRegistry *regi
                                              report, "the %s beside the GGUF is used; the "
                                                      "vocabulary inside it is not",
                                              facts.source)});
+            compare_with_gguf(c, tokenizer, facts.source, report);
+        }
         return tokenizer;
     }
     if (has_vocab(c))

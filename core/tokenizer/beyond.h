@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ids that a tokenizer gives and a model has no row for.
+ * Ids that a tokenizer gives and a model has no row for, or has other tokens for.
  */
 #ifndef DAVIT_TOKENIZER_BEYOND_H
 #define DAVIT_TOKENIZER_BEYOND_H
@@ -22,5 +22,11 @@ bool davit_tokenizer_beyond(const DavitTokenizer *tokenizer, uint64_t rows, Davi
  * note where text never gives one. @subject: whose rows they are. Nothing where all ids fit. */
 void davit_tokenizer_tell_beyond(const DavitTokenizer *tokenizer, uint64_t rows,
                                  const char *subject, DavitReport *report);
+
+/* A warning where more than half of the ids that both have stand for other tokens in a GGUF's
+ * list: some thousand of them are compared. Converters rewrite few; not for WordPiece, where they
+ * rewrite all. */
+void davit_tokenizer_tell_other(const DavitTokenizer *tokenizer, const DavitGgufStrings *tokens,
+                                const char *subject, DavitReport *report);
 
 #endif

@@ -325,6 +325,50 @@ static void gguf_keys_have_their_types(void)
     check_gguf("tokenizer.ggml.pre", I32, "i32");
 }
 
+/* The tokenizer.json beside a GGUF counts; that of another model was taken with no more than a
+ * note. */
+static void tokenizer_beside_a_gguf_is_compared(void)
+{
+    static const char json[] =
+        "{\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\","
+        "\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true},"
+        "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"},"
+        "\"model\":{\"type\":\"BPE\",\"vocab\":{\"%s\":0,\"%s\":1,\"<s>\":2},\"merges\":[]}}";
+    static const char *const firsts[] = {"a", "b"};
+    g_autofree char *folder = g_dir_make_tmp("davit-text-XXXXXX", NULL);
+    g_autofree char *gguf = g_build_filename(folder, "t.gguf", NULL);
+    g_autofree char *beside = g_build_filename(folder, "tokenizer.json", NULL);
+    g_autoptr(GByteArray) bytes = small_gguf("", 0);
+    const davit_text_params params = {.struct_size = sizeof params, .source = gguf};
+
+    g_assert_true(g_file_set_contents(gguf, (const char *)bytes->data, bytes->len, NULL));
+    for (size_t i = 0; i < 2; i++) {
+        g_autofree char *text = g_strdup_printf(json, firsts[i], firsts[1 - i]);
+        davit_records *records = NULL;
+        davit_text *tokenizer = NULL;
+        size_t warnings = 0;
+
+        g_assert_true(g_file_set_contents(beside, text, -1, NULL));
+        g_assert_cmpint(davit_text_load(&params, &tokenizer, &records), ==, 0);
+        for (size_t k = 0; k < davit_records_count(records); k++) {
+            davit_record record = {.struct_size = sizeof record};
+
+            g_assert_cmpint(davit_records_get(records, k, &record), ==, 0);
+            if (record.message &&
+                strcmp(record.message, "the tokenizer beside the GGUF is another model's") == 0) {
+                g_assert_cmpstr(record.found, ==, "2 of 3 ids with another text");
+                warnings++;
+            }
+        }
+        g_assert_cmpuint(warnings, ==, i);
+        davit_records_free(records);
+        davit_text_free(tokenizer);
+    }
+    g_remove(beside);
+    g_remove(gguf);
+    g_rmdir(folder);
+}
+
 /* B133: lengths that 32 bits cannot hold are refused, unread: every byte of the text faults. */
 static void lengths_keep_all_their_bits(void)
 {
@@ -365,5 +409,6 @@ int main(int argc, char **argv)
     g_test_add_func("/text/handles_are_told_apart", handles_are_told_apart);
     g_test_add_func("/text/short_structs_are_respected", short_structs_are_respected);
     g_test_add_func("/text/gguf_keys_have_their_types", gguf_keys_have_their_types);
+    g_test_add_func("/text/tokenizer_beside_a_gguf", tokenizer_beside_a_gguf_is_compared);
     return g_test_run();
 }
