@@ -100,9 +100,17 @@ int32_t davit_bpe_parts(const DavitBpe *bpe, const char *piece, size_t n, DavitB
                         void *ctx, DavitIds *out);
 
 /* Append the ids of one piece, or with @whole = false of a part of one, which is not looked up
- * whole. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when the unknown token is needed and its name is not in the vocabulary. */
+ * whole. @id_flags, by id or NULL: the piece shall stay text, no token with DAVIT_ID_SPECIAL is
+ * taken whole or as a symbol; @bpe is then one of davit_bpe_hide, where there is one, for merges
+ * to give none either. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when the unknown token is needed and its name is not in the vocabulary. */
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
-                         size_t len, bool whole, DavitIds *out);
+                         size_t len, bool whole, const uint8_t *id_flags, DavitIds *out);
+
+/* A table for text that shall stay text: like @bpe without the merges and symbols that give a token
+ * with DAVIT_ID_SPECIAL in @id_flags (by id). *out, (owned), is NULL when @bpe gives none: that of
+ * all files that were trained. False when memory is gone. */
+bool davit_bpe_hide(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe **out);
+void davit_bpe_free(DavitBpe *bpe); /* of davit_bpe_hide; NULL is fine */
 
 /* Next place in (from, n] where @text may be cut without changing any id. */
 size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from);

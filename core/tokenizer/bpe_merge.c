@@ -93,21 +93,29 @@ static int32_t split_unknown(const DavitBpe *bpe, Split *split, const char *text
     return DAVIT_OK;
 }
 
-static int32_t find_char(const DavitBpe *bpe, const char *text, size_t n, size_t off,
-                         uint32_t *out_len)
+/* @id, or -1 where it must not be given. */
+static int32_t unless_hidden(const uint8_t *id_flags, int32_t id)
+{
+    return id >= 0 && id_flags && (id_flags[id] & DAVIT_ID_SPECIAL) ? -1 : id;
+}
+
+static int32_t find_char(const DavitBpe *bpe, const uint8_t *id_flags, const char *text, size_t n,
+                         size_t off, uint32_t *out_len)
 {
     const uint32_t cp = davit_ucd_decode(text, n, off, out_len);
 
-    return cp < bpe->n_bmp ? bpe->bmp[cp] : davit_vocab_find(bpe->vocab, text + off, *out_len);
+    return cp < bpe->n_bmp
+               ? bpe->bmp[cp]
+               : unless_hidden(id_flags, davit_vocab_find(bpe->vocab, text + off, *out_len));
 }
 
 static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,
-                           Split *split)
+                           const uint8_t *id_flags, Split *split)
 {
     uint32_t n;
 
     for (size_t off = 0; off < len; off += n) {
-        const int32_t id = find_char(bpe, piece, len, off, &n);
+        const int32_t id = find_char(bpe, id_flags, piece, len, off, &n);
         int32_t status;
 
         if (id >= 0) {
@@ -348,7 +356,7 @@ static int32_t find_whole(const DavitBpe *bpe, DavitBpeScratch *s, const char *p
 }
 
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
-                         size_t len, bool whole, DavitIds *out)
+                         size_t len, bool whole, const uint8_t *id_flags, DavitIds *out)
 {
     Split split = {0};
     int32_t status;
@@ -358,7 +366,7 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
     if (!grow_symbols(scratch, len + 1) || !davit_ids_reserve(out, len + 1))
         return DAVIT_E_LIMIT;
     if (whole && bpe->ignore_merges) {
-        const int32_t id = find_whole(bpe, scratch, piece, len);
+        const int32_t id = unless_hidden(id_flags, find_whole(bpe, scratch, piece, len));
 
         if (id >= 0) {
             out->ids[out->n++] = id;
@@ -367,7 +375,7 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
     }
     split.ids = scratch->ids;
     status = bpe->byte_level ? split_bytes(bpe, piece, len, &split)
-                             : split_chars(bpe, piece, len, &split);
+                             : split_chars(bpe, piece, len, id_flags, &split);
     if (status != DAVIT_OK)
         return status;
     if (split.n > SHORT_PIECE) {

@@ -352,6 +352,9 @@ static int32_t build_added(DavitTokenizer *t, const DavitTokParts *parts,
     }
     g_string_free(scratch.a, TRUE);
     g_string_free(scratch.b, TRUE);
+    if (status == DAVIT_OK && t->model == DAVIT_MODEL_BPE &&
+        !davit_bpe_hide(&t->bpe, t->id_flags, &t->text_bpe))
+        status = refuse_memory(parts->subject, report);
     return status;
 }
 

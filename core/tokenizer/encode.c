@@ -101,7 +101,7 @@ static void widen(DavitEncodeJob *job, const char *text, size_t len)
     if (job->wide || t->model != DAVIT_MODEL_BPE || !t->bpe.byte_level ||
         (is_ascii(text, len) && t->pretok.meta == DAVIT_META_NONE))
         return;
-    davit_bpe_need_chars(&t->bpe);
+    davit_bpe_need_chars(davit_encode_bpe(job));
     job->wide = true;
 }
 

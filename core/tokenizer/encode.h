@@ -61,6 +61,9 @@ typedef struct DavitEncodeJob {
 /* Each appends ids to job->out: DAVIT_OK, LIMIT (memory), or CORRUPT (no unknown token).
  */
 
+/* The merge table for the job's pieces. */
+const DavitBpe *davit_encode_bpe(const DavitEncodeJob *job);
+
 /* The model over a piece. */
 int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len);
 

@@ -43,24 +43,31 @@ static uint64_t load_bytes(const char *p, size_t n)
     return v;
 }
 
-/* @whole: as in encode_word; a part of a piece may have other ids than the piece. */
+/* @whole: as in encode_word; a part of a piece may have other ids than the piece, and so may one
+ * that special tokens are @hidden from. */
 static DavitWord *find_word(DavitEncoder *encoder, const char *piece, size_t len,
-                            bool whole, uint64_t key[2])
+                            bool whole, bool hidden, uint64_t key[2])
 {
+    const uint64_t kind = len | (whole ? 0 : 0x80) | (hidden ? 0x40 : 0);
     uint64_t h;
 
     key[0] = load_bytes(piece, MIN(len, 8));
-    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) |
-             (uint64_t)(whole ? len : len | 0x80) << 56;
+    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | kind << 56;
     h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
     return &encoder->words[h >> (64 - CACHE_BITS)];
 }
 
-/* Where special tokens stay text, the models that look whole tokens up must not find
- * them. NULL = they may be found. */
+/* Where special tokens stay text, the models must not give them. NULL = they may. */
 static const uint8_t *hidden_ids(const DavitEncodeJob *job)
 {
     return job->safe || job->locked ? job->encoder->tokenizer->id_flags : NULL;
+}
+
+const DavitBpe *davit_encode_bpe(const DavitEncodeJob *job)
+{
+    const DavitTokenizer *t = job->encoder->tokenizer;
+
+    return t->text_bpe && hidden_ids(job) ? t->text_bpe : &t->bpe;
 }
 
 static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len, bool whole)
@@ -76,7 +83,8 @@ static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len, boo
         return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job),
                                       job->out, &encoder->steps);
     case DAVIT_MODEL_BPE:
-        return davit_bpe_encode(&t->bpe, &encoder->bpe, piece, len, whole, job->out);
+        return davit_bpe_encode(davit_encode_bpe(job), &encoder->bpe, piece, len, whole,
+                                hidden_ids(job), job->out);
     }
     g_assert_not_reached();
 }
@@ -93,10 +101,9 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len, b
 
     if (!encoder->words && ++encoder->n_words >= CACHE_AFTER)
         encoder->words = new_words();
-    if (len > CACHE_TEXT || !encoder->words ||
-        (encoder->tokenizer->model != DAVIT_MODEL_BPE && hidden_ids(job)))
+    if (len > CACHE_TEXT || !encoder->words)
         return run_model(job, piece, len, whole);
-    word = find_word(encoder, piece, len, whole, key);
+    word = find_word(encoder, piece, len, whole, hidden_ids(job) != NULL, key);
     if (word->key[0] == key[0] && word->key[1] == key[1]) {
         if (!davit_ids_reserve(out, CACHE_IDS))
             return DAVIT_E_LIMIT;
@@ -137,7 +144,7 @@ static bool is_wide(const char *piece, size_t len)
 
 int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
 {
-    const DavitBpe *bpe = &job->encoder->tokenizer->bpe;
+    const DavitBpe *bpe = davit_encode_bpe(job);
     const size_t before = job->out->n;
     size_t from = 0;
     int32_t status = DAVIT_OK;

@@ -49,7 +49,7 @@ static char *encode(Fixture *f, const char *text)
     DavitIds ids = {0};
     g_autoptr(GString) out = g_string_new(NULL);
     const int32_t status =
-        davit_bpe_encode(&f->bpe, &f->scratch, text, strlen(text), true, &ids);
+        davit_bpe_encode(&f->bpe, &f->scratch, text, strlen(text), true, NULL, &ids);
 
     if (status != DAVIT_OK)
         g_string_printf(out, "status %d", status);
@@ -233,7 +233,7 @@ static uint64_t steps_for(Fixture *f, size_t n)
     DavitIds ids = {0};
     const uint64_t before = f->scratch.steps;
 
-    g_assert_cmpint(davit_bpe_encode(&f->bpe, &f->scratch, text, n, true, &ids), ==,
+    g_assert_cmpint(davit_bpe_encode(&f->bpe, &f->scratch, text, n, true, NULL, &ids), ==,
                     DAVIT_OK);
     davit_ids_clear(&ids);
     return f->scratch.steps - before;
@@ -344,7 +344,7 @@ static int32_t encode_part(void *ctx, const char *text, size_t n, bool whole)
     Parts *parts = ctx;
 
     parts->n_bytes += n;
-    return davit_bpe_encode(parts->bpe, parts->scratch, text, n, whole, parts->out);
+    return davit_bpe_encode(parts->bpe, parts->scratch, text, n, whole, NULL, parts->out);
 }
 
 /* Tokens that no merge makes: pieces that are found whole, and edges that are not safe. */
@@ -410,7 +410,7 @@ static void characters_and_cuts_change_no_id(void)
 
             put_chars(rand, text, g_rand_int_range(rand, 1, i % 20 == 0 ? 200 : 12));
             g_assert_cmpint(davit_bpe_encode(&plain.bpe, &plain.scratch, text->str,
-                                             text->len, true, &want),
+                                             text->len, true, NULL, &want),
                             ==, DAVIT_OK);
             if (f.bpe.joins)
                 g_assert_cmpint(davit_bpe_parts(&f.bpe, text->str, text->len, encode_part,

@@ -82,6 +82,73 @@ static void strange_beginnings_are_refused(void)
     }
 }
 
+/* ---- special tokens that merges or letters make ---- */
+
+#define MODEL(vocab, merges, more) \
+    "\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" more "}"
+#define SPECIAL(id, text) \
+    "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false," \
+    "\"single_word\":false,\"lstrip\":false,\"rstrip\":false}"
+#define BYTES \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false," \
+    "\"trim_offsets\":true,\"use_regex\":true},\"decoder\":{\"type\":\"ByteLevel\"},"
+
+static const struct HiddenCase {
+    const char *file, *text, *raw, *safe;
+} hidden_cases[] = {
+    {/* merges make it */
+     "{" BYTES "\"added_tokens\":[" SPECIAL("4", "abc") "]," MODEL(
+         "\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4", "\"a b\",\"ab c\"", "") "}",
+     "aabcab", "0 4 3", "0 3 2 3"},
+    {/* ignore_merges finds the whole piece */
+     "{" BYTES "\"added_tokens\":[" SPECIAL("4", "abc") "]," MODEL(
+         "\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4", "\"a b\"",
+         ",\"ignore_merges\":true") "}",
+     "abc", "4", "3 2"},
+    {/* it is a letter: unknown then */
+     "{\"added_tokens\":[" SPECIAL("2", "\xc2\xa7") "]," MODEL(
+         "\"a\":0,\"<unk>\":1,\"\xc2\xa7\":2", "", ",\"unk_token\":\"<unk>\"") "}",
+     "a\xc2\xa7", "0 2", "0 1"},
+    {/* beyond the table of letters */
+     "{\"added_tokens\":[" SPECIAL("2", "\xf0\x9f\x98\x80") "]," MODEL(
+         "\"a\":0,\"<unk>\":1,\"\xf0\x9f\x98\x80\":2", "", ",\"unk_token\":\"<unk>\"") "}",
+     "a\xf0\x9f\x98\x80", "0 2", "0 1"},
+    {/* Unigram: unknown characters that together spell it */
+     "{\"added_tokens\":[" SPECIAL("2", "xy") "],\"model\":{\"type\":\"Unigram\",\"unk_id\":0,"
+     "\"vocab\":[[\"<unk>\",0],[\"a\",-1],[\"xy\",-2]]}}",
+     "axy", "1 2", "1 0"},
+};
+
+/* Text that shall stay text gives no special token, in whatever order it was asked for before:
+ * words are kept. */
+static void special_tokens_are_not_made(const void *data)
+{
+    const struct HiddenCase *c = data;
+    const size_t n = strlen(c->text);
+    g_autofree uint8_t *locked = g_malloc(n);
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) t = davit_tokenizer_from_json(
+        c->file, strlen(c->file), "t.json", davit_test_registry(), report);
+    g_autoptr(DavitEncoder) encoder = t ? davit_encoder_new(t) : NULL;
+
+    davit_test_show(report);
+    g_assert_nonnull(t);
+    memset(locked, 1, n);
+    for (int i = 0; i < 1000; i++) { /* the cache of words begins within */
+        DavitIds ids = {0};
+        g_autoptr(GString) got = g_string_new(NULL);
+
+        if (i % 3 == 2)
+            davit_encode_locked(encoder, c->text, n, locked, 0, &ids, report);
+        else
+            davit_encode(encoder, c->text, n, i % 3 ? DAVIT_ENCODE_SAFE : 0, &ids, report);
+        for (size_t k = 0; k < ids.n; k++)
+            g_string_append_printf(got, "%s%d", k ? " " : "", ids.ids[k]);
+        g_assert_cmpstr(got->str, ==, i % 3 ? c->safe : c->raw);
+        davit_ids_clear(&ids);
+    }
+}
+
 void davit_test_odd(void)
 {
     static json_t *cases; /* as long as the tests run */
@@ -89,6 +156,11 @@ void davit_test_odd(void)
     json_t *item;
 
     g_test_add_func("/tokenizer/strange_beginnings_are_refused", strange_beginnings_are_refused);
+    for (i = 0; i < G_N_ELEMENTS(hidden_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/tokenizer/special_tokens_are_not_made/%zu", i);
+
+        g_test_add_data_func(path, &hidden_cases[i], special_tokens_are_not_made);
+    }
     cases = json_load_file(DAVIT_SOURCE_DIR "/tests/golden/tokenizers/odd.golden.json",
                            JSON_ALLOW_NUL, NULL);
     g_assert_nonnull(cases);

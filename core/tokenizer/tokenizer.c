@@ -10,6 +10,7 @@ void davit_tokenizer_free(DavitTokenizer *t)
     if (!t)
         return;
     davit_bpe_clear(&t->bpe);
+    davit_bpe_free(t->text_bpe);
     davit_unigram_clear(&t->unigram);
     davit_wordpiece_clear(&t->wordpiece);
     davit_vocab_free(t->vocab);

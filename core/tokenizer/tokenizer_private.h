@@ -44,15 +44,11 @@ typedef struct DavitPretok {
     size_t mark_len;
 } DavitPretok;
 
-#define DAVIT_ID_ADDED   1u
-#define DAVIT_ID_SPECIAL 2u
-#define DAVIT_ID_SPOKEN  4u /* decodes as another text than its own */
-#define DAVIT_ID_SILENT  8u /* that text is a special token's, which decoding can skip */
-
 struct DavitTokenizer {
     DavitVocab *vocab;
     DavitModelKind model; /* which of the three below is filled */
     DavitBpe bpe;
+    DavitBpe *text_bpe; /* owned; see davit_bpe_hide, NULL = bpe does */
     DavitUnigram unigram;
     DavitWordPiece wordpiece;
     int32_t unk; /* id of the model's unknown token; -1 = none */

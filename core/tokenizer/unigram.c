@@ -110,7 +110,7 @@ static int32_t forward(const DavitUnigram *u, DavitUnigramScratch *s, const char
             if (id == DAVIT_PIECE_UNUSED)
                 break;
             end++;
-            if (id < 0 || (id_flags && (id_flags[id] & 2)))
+            if (id < 0 || (id_flags && (id_flags[id] & DAVIT_ID_SPECIAL)))
                 continue;
             offer(u, s, end, u->scores[id] + here, id);
             single |= end - at == n_char;
@@ -167,13 +167,13 @@ static int32_t push(DavitIds *out, int32_t id)
 
 /* Ids of a run of unknown text: the token it happens to be, its bytes, or the unknown. */
 static int32_t push_unknown(const DavitUnigram *u, const char *text, size_t len,
-                            DavitIds *out)
+                            const uint8_t *id_flags, DavitIds *out)
 {
     const int32_t id =
         u->sentencepiece ? -1 : davit_vocab_find(u->vocab, text, len);
     bool bytes = u->byte_fallback;
 
-    if (id >= 0)
+    if (id >= 0 && !(id_flags && (id_flags[id] & DAVIT_ID_SPECIAL)))
         return push(out, id);
     for (size_t i = 0; bytes && i < len; i++)
         bytes = u->bytes[(uint8_t)text[i]] >= 0;
@@ -208,7 +208,7 @@ int32_t davit_unigram_encode(const DavitUnigram *u, DavitUnigramScratch *s,
         if (unknown) {
             run += n;
         } else if (run > 0) {
-            status = push_unknown(u, piece + at - run, run, out);
+            status = push_unknown(u, piece + at - run, run, id_flags, out);
             run = 0;
         }
         if (status == DAVIT_OK && !unknown)
@@ -217,5 +217,5 @@ int32_t davit_unigram_encode(const DavitUnigram *u, DavitUnigramScratch *s,
             return status;
         at += n;
     }
-    return run > 0 ? push_unknown(u, piece + at - run, run, out) : status;
+    return run > 0 ? push_unknown(u, piece + at - run, run, id_flags, out) : status;
 }

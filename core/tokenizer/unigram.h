@@ -43,8 +43,8 @@ DavitPiecesMade davit_unigram_finish(DavitUnigram *unigram, const uint8_t *skip,
                                      const uint8_t *counts);
 void davit_unigram_clear(DavitUnigram *unigram);
 
-/* Append the ids of one piece. @id_flags: NULL, or by id, and tokens with 2 set are passed
- * over (text stays text). DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when a
+/* Append the ids of one piece. @id_flags: NULL, or by id, and tokens with DAVIT_ID_SPECIAL are
+ * passed over (text stays text). DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when a
  * character is unknown and the model has no unknown token. Linear in @len (times the
  * longest token), no recursion. */
 int32_t davit_unigram_encode(const DavitUnigram *unigram, DavitUnigramScratch *scratch,

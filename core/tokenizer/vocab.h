@@ -12,6 +12,12 @@
 
 typedef struct DavitVocab DavitVocab;
 
+/* What a table of flags says of an id. */
+#define DAVIT_ID_ADDED   1u
+#define DAVIT_ID_SPECIAL 2u
+#define DAVIT_ID_SPOKEN  4u /* decodes as another text than its own */
+#define DAVIT_ID_SILENT  8u /* that text is a special token's, which decoding can skip */
+
 typedef enum DavitVocabAdd {
     DAVIT_VOCAB_ADDED,
     DAVIT_VOCAB_ID_TAKEN,

@@ -49,7 +49,7 @@ static int32_t longest(const DavitWordPiece *w, const char *word, size_t len, si
         (*steps)++;
         if (id == DAVIT_PIECE_UNUSED)
             break;
-        if (id >= 0 && !(id_flags && (id_flags[id] & 2))) {
+        if (id >= 0 && !(id_flags && (id_flags[id] & DAVIT_ID_SPECIAL))) {
             best = id;
             *out_end = i + 1;
         }
