@@ -266,6 +266,7 @@ DavitDoctor *davit_doctor_examine(DavitRegistry *registry, const char *model,
     davit_check_strict(doctor);
     davit_check_gguf_types(doctor);
     davit_check_vocabulary(doctor);
+    davit_check_second_tokenizer(doctor);
     davit_check_words(doctor);
     davit_check_token_settings(doctor);
     davit_check_adapter(doctor);

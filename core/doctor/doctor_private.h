@@ -3,7 +3,7 @@
  * be opened), sort.c (which check a record of other parts belongs to), then the checks by
  * what they look at: files.c links.c cache.c copies.c absent_shards.c revisions.c names.c wrappers.c
  * experts.c shapes.c head.c quant.c quant_claims.c settings.c rotary.c strict.c gguf_heads.c gguf_types.c vocabulary.c
- * words.c adapter.c no_model.c conflict_marks.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
+ * second_tokenizer.c words.c adapter.c no_model.c conflict_marks.c rank_files.c machine.c devices.c base.c deep.c zeros.c load.c. */
 #ifndef DAVIT_DOCTOR_PRIVATE_H
 #define DAVIT_DOCTOR_PRIVATE_H
 
@@ -130,6 +130,7 @@ void davit_check_strict(DavitDoctor *doctor);   /* D10: what is no JSON in confi
 void davit_check_gguf_heads(DavitDoctor *doctor); /* D10 */
 void davit_check_gguf_types(DavitDoctor *doctor); /* D03: types of settings */
 void davit_check_vocabulary(DavitDoctor *doctor); /* D14: ids of the tokenizer's files */
+void davit_check_second_tokenizer(DavitDoctor *doctor); /* D14: two files of one model */
 void davit_check_words(DavitDoctor *doctor);    /* D14 D21 */
 void davit_check_token_settings(DavitDoctor *doctor); /* D14: tokenizer_config.json */
 void davit_check_adapter(DavitDoctor *doctor);  /* D22 */

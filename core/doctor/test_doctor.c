@@ -7,7 +7,7 @@
  * "patch" of config.json (RFC 7396), "tensors" edits of "file" (model.safetensors):
  * {"rename","to"} prefixes, {"drop"} a prefix, {"copy","to"} one tensor, {"turn"} its
  * shape, {"fill","hex"} bytes over and over; "blob": file that moves into the hub cache's blobs under its own
- * hash, or under "blob_name". Then the recipe (tests/faults/recipe.h), if there is one.
+ * hash, or under "blob_name"; "also" {name: file of the source tree}. Then the recipe (tests/faults/recipe.h), if there is one.
  * "model" is what is examined ("into", else the work folder); "base" a golden model;
  * "options": deep, tp, dtype, strip_prefix, gptq_zeros, kv_dtype. "findings": every error and warning of the model must be
  * listed, notes may be; a field that is not given is not compared. "states": {id: state}.
@@ -116,6 +116,24 @@ static void copy_model(Case *c)
     g_free(copy);
 }
 
+/* "also": names in the copy, and the files of the source tree that come there. */
+static void add_files(const Case *c)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(json_object_get(c->doc, "also"), name, value)
+    {
+        g_autofree char *from = g_build_filename(DAVIT_SOURCE_DIR, json_string_value(value), NULL);
+        g_autofree char *to = g_build_filename(c->dir, name, NULL);
+        g_autofree char *bytes = NULL;
+        gsize n;
+
+        g_assert_true(g_file_get_contents(from, &bytes, &n, NULL));
+        g_assert_true(g_file_set_contents(to, bytes, (gssize)n, NULL));
+    }
+}
+
 static Case case_open(const char *name)
 {
     Case c = {0};
@@ -129,6 +147,7 @@ static Case case_open(const char *name)
         g_error("%s: %s", doc, error.text);
     c.work = g_dir_make_tmp("davit-doctor-XXXXXX", NULL);
     copy_model(&c);
+    add_files(&c);
     edit_tensors(&c);
     make_blob(&c);
     if (g_file_test(recipe, G_FILE_TEST_EXISTS)) {

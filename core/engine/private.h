@@ -107,6 +107,9 @@ void davit_records_give(DavitReport *report, davit_records **out);
 /* Status of a wrong handle or parameter, with a record. */
 int davit_usage(const char *message, davit_records **out);
 
+/* Name of the @i-th file beside the weights that may be a tokenizer by itself, in the order in
+ * which they are believed; NULL behind the last. */
+const char *davit_tokenizer_file_name(size_t i);
 /* Tokenizer in the files beside the weights. *out NULL with DAVIT_OK: there is none. */
 int32_t davit_tokenizer_beside(const DavitCheckpoint *checkpoint, DavitRegistry *registry,
                                DavitTokenizer **out, DavitReport *report);

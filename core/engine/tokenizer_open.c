@@ -14,6 +14,11 @@ static const char *const names[] = {"tokenizer.json",  "tekken.json",   "tokeniz
                                     "tiktoken.model", "qwen.tiktoken", "spiece.model",
                                     "vocab.txt"};
 
+const char *davit_tokenizer_file_name(size_t i)
+{
+    return i < G_N_ELEMENTS(names) ? names[i] : NULL;
+}
+
 #define CONFIG "tokenizer_config.json"
 #define MAX_FILE (512ull << 20) /* of one tokenizer file; the largest known has 40 MB */
 
