@@ -199,13 +199,46 @@ static bool fill_bmp(DavitBpe *bpe)
     return true;
 }
 
-/* Remember the last byte of every character that stands before a mark inside @text. */
-static void note_marks(DavitBpe *bpe, const char *text, size_t len)
+static inline bool is_mark(const char *text, size_t n, size_t at)
 {
-    for (size_t i = 1; i + sizeof mark <= len; i++) {
-        if (text[i] == mark[0] && memcmp(text + i, mark, sizeof mark) == 0 &&
-            (i < sizeof mark || memcmp(text + i - sizeof mark, mark, sizeof mark) != 0))
-            bpe->keep[(uint8_t)text[i - 1]] = 1;
+    return text[at] == mark[0] && n - at >= sizeof mark && memcmp(text + at, mark, sizeof mark) == 0;
+}
+
+/* Is the mark at @at the first of several? */
+static inline bool is_first_mark(const char *text, size_t at, size_t from)
+{
+    return at - from < sizeof mark || memcmp(text + at - sizeof mark, mark, sizeof mark) != 0;
+}
+
+static inline void keep_beside(DavitBpe *bpe, uint8_t byte, uint8_t ascii)
+{
+    bpe->beside[byte][ascii / 64] |= 1ull << ascii % 64;
+}
+
+static inline bool is_beside(const DavitBpe *bpe, uint8_t byte, uint8_t ascii)
+{
+    return bpe->beside[byte][ascii / 64] >> ascii % 64 & 1;
+}
+
+/* Remember the last byte of every character that stands before a mark or ASCII inside @text. */
+static void note_neighbours(DavitBpe *bpe, const char *text, size_t len)
+{
+    for (size_t i = 1; i < len; i++) {
+        const uint8_t byte = (uint8_t)text[i], before = (uint8_t)text[i - 1];
+
+        if (byte < 0x80)
+            keep_beside(bpe, before, byte);
+        else if (is_mark(text, len, i) && is_first_mark(text, i, 0))
+            bpe->keep[before] = 1;
+    }
+}
+
+/* Before what has no token nothing is cut: unknowns that are neighbours may become one. */
+static void keep_unknown(DavitBpe *bpe)
+{
+    for (uint8_t ascii = 0; ascii < 0x80; ascii++) {
+        for (unsigned byte = 0; byte < 256 && (ascii >= bpe->n_bmp || bpe->bmp[ascii] < 0); byte++)
+            keep_beside(bpe, (uint8_t)byte, ascii);
     }
 }
 
@@ -236,10 +269,9 @@ static bool may_vanish(const DavitBpe *bpe)
     return !bpe->byte_fallback && !bpe->has_unk_name;
 }
 
-/* A piece may be cut before a mark when no merge can reach over the cut: a merged token
- * then has some character and a mark next to each other inside, and those characters are
- * kept. That needs merged texts to be real text, so no merge may touch <0xNN> or the
- * unknown. */
+/* A piece may be cut between two characters when no merge can reach over the cut: a merged token
+ * then has the two next to each other inside, and those are kept. That needs merged texts to be
+ * real text, so no merge may touch <0xNN> or the unknown. */
 static bool derive_cuts(DavitBpe *bpe)
 {
     const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
@@ -264,11 +296,12 @@ static bool derive_cuts(DavitBpe *bpe)
             at != DAVIT_BPE_NONE)
             bpe->cuts = false;
     }
+    keep_unknown(bpe);
     for (uint32_t at = 0; at < bpe->n_merges; at++)
         notes[bpe->joined[at]] |= JOINED;
     for (size_t id = 0; bpe->cuts && id < n_ids; id++) {
         if (notes[id] & JOINED)
-            note_marks(bpe, block + entries[id].off, entries[id].len);
+            note_neighbours(bpe, block + entries[id].off, entries[id].len);
     }
     return true;
 }
@@ -286,14 +319,10 @@ size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t fro
     if (!bpe->cuts)
         return n;
     for (size_t at = from + 1; at < n; at++) {
-        const char *hit = memchr(text + at, mark[0], n - at);
+        const uint8_t byte = (uint8_t)text[at], before = (uint8_t)text[at - 1];
 
-        if (!hit || n - (size_t)(hit - text) < sizeof mark)
-            return n;
-        at = (size_t)(hit - text);
-        if (memcmp(hit, mark, sizeof mark) == 0 && !bpe->keep[(uint8_t)hit[-1]] &&
-            (at < from + sizeof mark ||
-             memcmp(hit - sizeof mark, mark, sizeof mark) != 0))
+        if (byte < 0x80 ? !is_beside(bpe, before, byte)
+                        : is_mark(text, n, at) && !bpe->keep[before] && is_first_mark(text, at, from))
             return at;
     }
     return n;

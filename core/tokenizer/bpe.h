@@ -45,7 +45,7 @@ typedef struct DavitBpe {
     bool fuse_unk;      /* neighbouring unknowns become one */
     bool ignore_merges; /* a whole piece that is a token is taken as such */
     bool has_unk_name;  /* the file names an unknown token */
-    bool cuts;          /* long pieces may be cut before U+2581, see davit_bpe_cut */
+    bool cuts;          /* pieces may be cut between characters, see davit_bpe_cut */
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
     /* n_bmp: id of the token of one character, -1 = none; byte_level: of those only that merging
@@ -56,7 +56,9 @@ typedef struct DavitBpe {
     uint64_t *joins;   /* byte_level: which characters tokens have beside each other, */
     uint64_t *triples; /* and which three; bits, see bpe_cuts.c. NULL = not known */
     _Atomic bool has_chars; /* byte_level: bmp to triples are made */
-    uint8_t keep[256]; /* 1: do not cut behind a character that ends with this byte */
+    /* With cuts: where not to cut behind a character that ends with a byte. */
+    uint8_t keep[256];        /* 1: before U+2581 */
+    uint64_t beside[256][2];  /* bit c: before ASCII character c */
 } DavitBpe;
 
 /* One thread's buffers. Zero-initialised = empty. */
@@ -112,7 +114,8 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
 bool davit_bpe_hide(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe **out);
 void davit_bpe_free(DavitBpe *bpe); /* of davit_bpe_hide; NULL is fine */
 
-/* Next place in (from, n] where @text may be cut without changing any id. */
+/* Next place in (from, n] where @text may be cut without changing any id: before a character of
+ * ASCII or U+2581 that no merge joins with the character in front of it. */
 size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from);
 
 /* The 256 letter alphabet of byte-level files: code point of a byte, and back (-1). */
