@@ -11,8 +11,7 @@
 #include "base/big.h"
 #include "tokenizer/bpe_table.h"
 
-/* U+2581, the SentencePiece mark for a space. */
-static const char mark[3] = {'\xe2', '\x96', '\x81'};
+#define TWO_MERGES 65536u /* fewer are not worth a thread */
 
 uint32_t davit_byte_letter(uint8_t byte)
 {
@@ -113,7 +112,7 @@ static DavitPairKey fetch_pair(const DavitBpe *bpe, const DavitMerge *merge)
     return key;
 }
 
-bool davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n)
+static bool add_merges(DavitBpe *bpe, const DavitMerge *merges, size_t n)
 {
     DavitPairKey keys[AHEAD];
 
@@ -199,131 +198,37 @@ static bool fill_bmp(DavitBpe *bpe)
     return true;
 }
 
-static inline bool is_mark(const char *text, size_t n, size_t at)
+/* What a thread of its own derives while pairs are put into the table. */
+typedef struct Cuts {
+    DavitBpe *bpe;
+    const DavitMerge *merges; /* [n] */
+    size_t n;
+    bool good;
+} Cuts;
+
+static void *find_cuts(void *data)
 {
-    return text[at] == mark[0] && n - at >= sizeof mark && memcmp(text + at, mark, sizeof mark) == 0;
+    Cuts *cuts = data;
+
+    cuts->good = davit_bpe_find_cuts(cuts->bpe, cuts->merges, cuts->n);
+    return NULL;
 }
 
-/* Is the mark at @at the first of several? */
-static inline bool is_first_mark(const char *text, size_t at, size_t from)
+bool davit_bpe_fill(DavitBpe *bpe, const DavitMerge *merges, size_t n)
 {
-    return at - from < sizeof mark || memcmp(text + at - sizeof mark, mark, sizeof mark) != 0;
-}
+    Cuts cuts = {bpe, merges, n, false};
+    GThread *thread = NULL;
+    bool good;
 
-static inline void keep_beside(DavitBpe *bpe, uint8_t byte, uint8_t ascii)
-{
-    bpe->beside[byte][ascii / 64] |= 1ull << ascii % 64;
-}
-
-static inline bool is_beside(const DavitBpe *bpe, uint8_t byte, uint8_t ascii)
-{
-    return bpe->beside[byte][ascii / 64] >> ascii % 64 & 1;
-}
-
-/* Remember the last byte of every character that stands before a mark or ASCII inside @text. */
-static void note_neighbours(DavitBpe *bpe, const char *text, size_t len)
-{
-    for (size_t i = 1; i < len; i++) {
-        const uint8_t byte = (uint8_t)text[i], before = (uint8_t)text[i - 1];
-
-        if (byte < 0x80)
-            keep_beside(bpe, before, byte);
-        else if (is_mark(text, len, i) && is_first_mark(text, i, 0))
-            bpe->keep[before] = 1;
-    }
-}
-
-/* Before what has no token nothing is cut: unknowns that are neighbours may become one. */
-static void keep_unknown(DavitBpe *bpe)
-{
-    for (uint8_t ascii = 0; ascii < 0x80; ascii++) {
-        for (unsigned byte = 0; byte < 256 && (ascii >= bpe->n_bmp || bpe->bmp[ascii] < 0); byte++)
-            keep_beside(bpe, (uint8_t)byte, ascii);
-    }
-}
-
-/* What derive_cuts notes of an id. */
-#define JOINED   1u /* the result of a merge */
-#define NOT_TEXT 2u /* a <0xNN> token or the unknown */
-
-static void note_not_text(const DavitBpe *bpe, uint8_t *notes)
-{
-    if (bpe->unk >= 0)
-        notes[bpe->unk] |= NOT_TEXT;
-    for (size_t id = 0; bpe->byte_fallback && id < davit_vocab_n_ids(bpe->vocab); id++) {
-        size_t len;
-        const char *text = davit_vocab_text(bpe->vocab, (int64_t)id, &len);
-
-        if (text && len == 6 && memcmp(text, "<0x", 3) == 0)
-            notes[id] |= NOT_TEXT;
-    }
-}
-
-/* Characters for which there is nothing leave the text, and their neighbours meet. */
-static bool may_vanish(const DavitBpe *bpe)
-{
-    for (int b = 0; bpe->byte_fallback && b < 256; b++) {
-        if (bpe->bytes[b] < 0)
-            return !bpe->has_unk_name;
-    }
-    return !bpe->byte_fallback && !bpe->has_unk_name;
-}
-
-/* A piece may be cut between two characters when no merge can reach over the cut: a merged token
- * then has the two next to each other inside, and those are kept. That needs merged texts to be
- * real text, so no merge may touch <0xNN> or the unknown. */
-static bool derive_cuts(DavitBpe *bpe)
-{
-    const size_t n_ids = davit_vocab_n_ids(bpe->vocab);
-    const char *block;
-    const DavitVocabEntry *entries = davit_vocab_entries(bpe->vocab, &block);
-    g_autofree uint8_t *notes = NULL;
-
-    bpe->cuts = !bpe->byte_level && !bpe->ignore_merges && !may_vanish(bpe) &&
-                davit_vocab_find(bpe->vocab, mark, sizeof mark) >= 0;
-    if (!bpe->cuts)
-        return true;
-    notes = g_try_malloc0(n_ids + 1);
-    if (!notes)
-        return false;
-    note_not_text(bpe, notes);
-    for (uint32_t i = 0; i < bpe->n_slots; i++) {
-        uint64_t pair;
-        const uint32_t at = davit_pair_read(bpe, i, &pair);
-
-        /* first what seldom holds: where the empty slots are follows no pattern */
-        if (((notes[pair >> bpe->id_bits] | notes[davit_pair_right(bpe, pair)]) & NOT_TEXT) &&
-            at != DAVIT_BPE_NONE)
-            bpe->cuts = false;
-    }
-    keep_unknown(bpe);
-    for (uint32_t at = 0; at < bpe->n_merges; at++)
-        notes[bpe->joined[at]] |= JOINED;
-    for (size_t id = 0; bpe->cuts && id < n_ids; id++) {
-        if (notes[id] & JOINED)
-            note_neighbours(bpe, block + entries[id].off, entries[id].len);
-    }
-    return true;
-}
-
-bool davit_bpe_finish(DavitBpe *bpe)
-{
     fill_bytes(bpe);
     if (!fill_bmp(bpe))
         return false;
-    return derive_cuts(bpe);
-}
-
-size_t davit_bpe_cut(const DavitBpe *bpe, const char *text, size_t n, size_t from)
-{
-    if (!bpe->cuts)
-        return n;
-    for (size_t at = from + 1; at < n; at++) {
-        const uint8_t byte = (uint8_t)text[at], before = (uint8_t)text[at - 1];
-
-        if (byte < 0x80 ? !is_beside(bpe, before, byte)
-                        : is_mark(text, n, at) && !bpe->keep[before] && is_first_mark(text, at, from))
-            return at;
-    }
-    return n;
+    if (n >= TWO_MERGES && !bpe->byte_level && g_get_num_processors() > 1)
+        thread = g_thread_try_new("davit-cuts", find_cuts, &cuts, NULL);
+    good = add_merges(bpe, merges, n);
+    if (thread)
+        g_thread_join(thread);
+    else
+        find_cuts(&cuts);
+    return good && cuts.good;
 }

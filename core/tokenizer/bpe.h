@@ -76,16 +76,13 @@ void davit_bpe_scratch_clear(DavitBpeScratch *scratch);
 bool davit_bpe_init(DavitBpe *bpe, const DavitVocab *vocab, uint64_t n_merges);
 void davit_bpe_clear(DavitBpe *bpe);
 
-/* Add @n merges, as many as there is room for in all; a pair given twice keeps the last. False
- * when memory is gone. */
-bool davit_bpe_add(DavitBpe *bpe, const DavitMerge *merges, size_t n);
+/* Behind init and the flags, once: @n merges, for which there is room; a pair given twice keeps the
+ * last. Fills what follows from them: bytes, bmp, cuts; not bmp and joins of a byte_level table.
+ * False when memory is gone. */
+bool davit_bpe_fill(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 
 /* Place of the merge of two neighbours, or DAVIT_BPE_NONE. */
 uint32_t davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
-
-/* After flags and merges: fill bytes, bmp, keep and cuts; not bmp and joins of a byte_level
- * table. False when memory is gone. */
-bool davit_bpe_finish(DavitBpe *bpe);
 
 /* Before a piece with characters beyond ASCII is encoded with a byte_level table: make bmp,
  * joins and triples, if nobody has. They are a seventh of the time that loading takes, and English prompts do

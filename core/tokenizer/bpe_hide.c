@@ -45,9 +45,11 @@ static bool gives_special(const DavitBpe *bpe, const uint8_t *id_flags)
     return is_any_char(bpe, id_flags);
 }
 
-/* Add the merges that give no special token. */
-static bool add_others(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe *out)
+/* (owned) DavitMerge: those that give no special token. */
+static GArray *list_others(const DavitBpe *bpe, const uint8_t *id_flags)
 {
+    GArray *others = g_array_new(FALSE, FALSE, sizeof(DavitMerge));
+
     for (uint32_t slot = 0; slot < bpe->n_slots; slot++) {
         uint64_t pair;
         const uint32_t at = davit_pair_read(bpe, slot, &pair);
@@ -57,10 +59,9 @@ static bool add_others(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe *o
             continue;
         merge = (DavitMerge){(uint32_t)(pair >> bpe->id_bits), davit_pair_right(bpe, pair),
                              davit_bpe_rank(bpe, at), bpe->joined[at]};
-        if (!davit_bpe_add(out, &merge, 1))
-            return false;
+        g_array_append_val(others, merge);
     }
-    return true;
+    return others;
 }
 
 /* <0xNN> tokens stay: no text is one of them. */
@@ -78,13 +79,15 @@ static void hide_symbols(DavitBpe *bpe, const uint8_t *id_flags)
 
 bool davit_bpe_hide(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe **out)
 {
+    g_autoptr(GArray) others = NULL;
     DavitBpe *own;
 
     *out = NULL;
     if (!gives_special(bpe, id_flags))
         return true;
     own = *out = g_new0(DavitBpe, 1);
-    if (!davit_bpe_init(own, bpe->vocab, bpe->most_merges) || !add_others(bpe, id_flags, own))
+    others = list_others(bpe, id_flags);
+    if (!davit_bpe_init(own, bpe->vocab, others->len))
         return false;
     own->byte_level = bpe->byte_level;
     own->byte_fallback = bpe->byte_fallback;
@@ -92,7 +95,7 @@ bool davit_bpe_hide(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe **out
     own->ignore_merges = bpe->ignore_merges;
     own->has_unk_name = bpe->has_unk_name;
     own->unk = bpe->unk;
-    if (!davit_bpe_finish(own))
+    if (!davit_bpe_fill(own, (const DavitMerge *)(const void *)others->data, others->len))
         return false;
     hide_symbols(own, id_flags);
     own->cuts = false; /* they count on the mark being a symbol */

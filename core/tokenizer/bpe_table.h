@@ -94,6 +94,10 @@ static inline uint32_t davit_bpe_rank(const DavitBpe *bpe, uint32_t at)
     return at == DAVIT_BPE_NONE || !bpe->ranks ? at : bpe->ranks[at];
 }
 
+/* Fill cuts, keep and beside, behind bytes and bmp; the table of pairs is not looked at. False when
+ * memory is gone. */
+bool davit_bpe_find_cuts(DavitBpe *bpe, const DavitMerge *merges, size_t n);
+
 /* ---- characters of byte-level tables: bmp ---- */
 
 /* An item of bmp: the id, and above it which of bpe->conditions goes with it. */

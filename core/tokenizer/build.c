@@ -114,9 +114,6 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
 
     if (!davit_bpe_init(bpe, t->vocab, parts->merges->len))
         return refuse_memory(parts->subject, report);
-    if (!davit_bpe_add(bpe, (const DavitMerge *)(const void *)parts->merges->data,
-                       parts->merges->len))
-        return refuse_memory(parts->subject, report);
     bpe->byte_level = t->pretok.byte_level;
     bpe->byte_fallback = parts->byte_fallback;
     bpe->fuse_unk = parts->fuse_unk;
@@ -124,7 +121,8 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
     bpe->has_unk_name = parts->unk != NULL;
     if (parts->unk)
         bpe->unk = davit_vocab_find(t->vocab, parts->unk, parts->unk_len);
-    if (!davit_bpe_finish(bpe))
+    if (!davit_bpe_fill(bpe, (const DavitMerge *)(const void *)parts->merges->data,
+                        parts->merges->len))
         return refuse_memory(parts->subject, report);
     for (int b = 0; bpe->byte_level && bpe->byte_fallback && b < 256; b++) {
         if (bpe->bytes[b] < 0)

@@ -70,13 +70,12 @@ static void make(GRand *rand, Model *m)
     add_merges(rand, m, first, g_rand_int_range(rand, 0, 30));
     g_assert_cmpint(davit_vocab_seal(m->vocab), ==, -1);
     g_assert_true(davit_bpe_init(&m->bpe, m->vocab, m->merges->len));
-    g_assert_true(davit_bpe_add(&m->bpe, (const DavitMerge *)(const void *)m->merges->data,
-                                m->merges->len));
     m->bpe.byte_fallback = bytes;
     m->bpe.fuse_unk = g_rand_boolean(rand);
     m->bpe.has_unk_name = true;
     m->bpe.unk = 0;
-    g_assert_true(davit_bpe_finish(&m->bpe));
+    g_assert_true(davit_bpe_fill(&m->bpe, (const DavitMerge *)(const void *)m->merges->data,
+                                 m->merges->len));
 }
 
 static void clear(Model *m)
