@@ -56,6 +56,7 @@ typedef struct DavitBpe {
     uint64_t *joins;   /* byte_level: which characters tokens have beside each other, */
     uint64_t *triples; /* and which three; bits, see bpe_cuts.c. NULL = not known */
     _Atomic bool has_chars; /* byte_level: bmp to triples are made */
+    _Atomic uint32_t n_beyond; /* bytes beyond ASCII so far, until then */
     /* With cuts: where not to cut behind a character that ends with a byte. */
     uint8_t keep[256];        /* 1: before U+2581 */
     uint64_t beside[256][2];  /* bit c: before ASCII character c */
@@ -68,6 +69,7 @@ typedef struct DavitBpeScratch {
     struct DavitBpeStep *heap;
     size_t heap_cap;
     uint64_t steps;
+    bool chars; /* of the caller: a byte_level table's bmp to triples may be looked at */
 } DavitBpeScratch;
 void davit_bpe_scratch_clear(DavitBpeScratch *scratch);
 
@@ -84,10 +86,14 @@ bool davit_bpe_fill(DavitBpe *bpe, const DavitMerge *merges, size_t n);
 /* Place of the merge of two neighbours, or DAVIT_BPE_NONE. */
 uint32_t davit_bpe_find(const DavitBpe *bpe, uint32_t left, uint32_t right);
 
-/* Before a piece with characters beyond ASCII is encoded with a byte_level table: make bmp,
- * joins and triples, if nobody has. They are a seventh of the time that loading takes, and English prompts do
- * without. When memory is gone they stay NULL, which changes no id. [any thread] */
-void davit_bpe_need_chars(const DavitBpe *bpe);
+/* Bytes beyond ASCII behind which bmp to triples of a byte_level table are made. That takes as long
+ * as encoding 170 kB of Chinese without them (gpt-oss), and short prompts and English do without. */
+#define DAVIT_BPE_CHARS_AFTER 4096u
+
+/* Before a text with @n bytes beyond ASCII is encoded with a byte_level table: behind enough of
+ * them in all texts, make bmp to triples, if nobody has. When memory is gone they stay NULL, which
+ * changes no id. Returns: are they made, so that scratch->chars may be set? [any thread] */
+bool davit_bpe_need_chars(const DavitBpe *bpe, size_t n);
 
 /* Encodes @n bytes; @whole: they are all of a piece, not a part. */
 typedef int32_t (*DavitBpePartFn)(void *ctx, const char *text, size_t n, bool whole);

@@ -294,17 +294,22 @@ static bool is_mixed(const int16_t *letters, const char *text, size_t len)
     uint32_t size;
 
     /* a byte of a character has a letter of two bytes */
-    if (len < 3 || (!((uint8_t)text[0] & 0x80) && !((uint8_t)text[len - 1] & 0x80)))
+    if (len < 3)
         return false;
-    return davit_is_inner((uint8_t)MAX(davit_letter_at(letters, text, 0, &size), 0)) ||
-           !(kind_of(letters, text, len) & ENDS);
+    if ((uint8_t)text[0] & 0x80 &&
+        davit_is_inner((uint8_t)MAX(davit_letter_at(letters, text, 0, &size), 0)))
+        return true;
+    return (uint8_t)text[len - 1] & 0x80 && !(kind_of(letters, text, len) & ENDS);
 }
 
 /* May the token be a character beyond ASCII or some of its bytes, at most three? A letter of such a
  * byte has two. */
-static bool is_short(const DavitVocabEntry *entry, const char *text)
+static bool is_short(const int16_t *letters, const DavitVocabEntry *entry, const char *text)
 {
-    return entry->len <= 2 * MAX_BYTES && entry->len > 0 && (uint8_t)*text >= 0x80;
+    uint32_t size;
+
+    return entry->len <= 2 * MAX_BYTES && entry->len > 1 && (uint8_t)*text >= 0x80 &&
+           davit_letter_at(letters, text, 0, &size) >= 0x80;
 }
 
 /* Has every byte of UTF-8 a symbol? Those that have none may leave the text, so that what stands
@@ -327,7 +332,8 @@ static bool note_parts(Edges *e)
     for (uint32_t id = 0; id < n_ids; id++) {
         const char *text = e->block + e->entries[id].off;
         const uint32_t len = e->entries[id].len;
-        const uint32_t kind = is_short(&e->entries[id], text) ? kind_of(e->letters, text, len) : 0;
+        const uint32_t kind =
+            is_short(e->letters, &e->entries[id], text) ? kind_of(e->letters, text, len) : 0;
 
         if (!(kind & (HEAD | TAIL))) {
             if (kind & BEGINS && kind & ENDS && *text == '\xc3') /* the letter of a first byte */
@@ -382,12 +388,25 @@ static bool fill_chars(DavitBpe *bpe)
 
 static pthread_mutex_t chars_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void davit_bpe_need_chars(const DavitBpe *bpe)
+/* Have there been enough bytes beyond ASCII, @n more counted? */
+static bool are_many(DavitBpe *bpe, size_t n)
+{
+    const uint32_t more = (uint32_t)MIN(n, DAVIT_BPE_CHARS_AFTER);
+    uint32_t before = atomic_load_explicit(&bpe->n_beyond, memory_order_relaxed);
+
+    if (before < DAVIT_BPE_CHARS_AFTER) /* else it would wrap one day */
+        before = atomic_fetch_add_explicit(&bpe->n_beyond, more, memory_order_relaxed);
+    return before + more > DAVIT_BPE_CHARS_AFTER;
+}
+
+bool davit_bpe_need_chars(const DavitBpe *bpe, size_t n)
 {
     DavitBpe *own = (DavitBpe *)(uintptr_t)bpe; /* const for callers, not for us */
 
     if (atomic_load_explicit(&own->has_chars, memory_order_acquire))
-        return;
+        return true;
+    if (!are_many(own, n))
+        return false;
     pthread_mutex_lock(&chars_lock);
     if (!own->has_chars && !fill_chars(own)) {
         g_clear_pointer(&own->bmp, g_free);
@@ -397,4 +416,5 @@ void davit_bpe_need_chars(const DavitBpe *bpe)
     }
     atomic_store_explicit(&own->has_chars, true, memory_order_release);
     pthread_mutex_unlock(&chars_lock);
+    return true;
 }

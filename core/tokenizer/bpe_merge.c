@@ -132,15 +132,18 @@ static int32_t split_chars(const DavitBpe *bpe, const char *piece, size_t len,
 }
 
 /* A vocabulary without one of the letters: <0xNN> tokens are not looked for, because no
- * byte-level file has both (refused at load). */
-static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len,
+ * byte-level file has both (refused at load). @chars as in the scratch. */
+static int32_t split_bytes(const DavitBpe *bpe, const char *piece, size_t len, bool chars,
                            Split *split)
 {
     uint32_t n;
 
     for (size_t i = 0; i < len; i += n) {
-        int32_t id = davit_bpe_char(bpe, piece, len, i, &n);
+        int32_t id = -1;
 
+        n = 1;
+        if (chars)
+            id = davit_bpe_char(bpe, piece, len, i, &n);
         if (id < 0)
             id = bpe->bytes[(uint8_t)piece[i]];
         if (id >= 0) {
@@ -374,7 +377,7 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
         }
     }
     split.ids = scratch->ids;
-    status = bpe->byte_level ? split_bytes(bpe, piece, len, &split)
+    status = bpe->byte_level ? split_bytes(bpe, piece, len, scratch->chars, &split)
                              : split_chars(bpe, piece, len, id_flags, &split);
     if (status != DAVIT_OK)
         return status;

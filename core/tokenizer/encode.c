@@ -80,29 +80,31 @@ static int32_t give_part(DavitEncodeJob *job, const char *text, size_t len, bool
     return DAVIT_OK;
 }
 
-static bool is_ascii(const char *text, size_t len)
+static size_t count_beyond_ascii(const char *text, size_t len)
 {
-    uint64_t seen = 0, word;
+    size_t n = 0;
+    uint64_t word;
 
     for (; len >= sizeof word; text += sizeof word, len -= sizeof word) {
         memcpy(&word, text, sizeof word);
-        seen |= word;
+        n += (word >> 7 & 0x0101010101010101u) * 0x0101010101010101u >> 56;
     }
     for (; len > 0; text++, len--)
-        seen |= (uint8_t)*text;
-    return !(seen & 0x8080808080808080u);
+        n += (uint8_t)*text >> 7;
+    return n;
 }
 
 /* Byte-level models have tables of characters, which pure ASCII never asks for. */
 static void widen(DavitEncodeJob *job, const char *text, size_t len)
 {
     const DavitTokenizer *t = job->encoder->tokenizer;
+    size_t n;
 
-    if (job->wide || t->model != DAVIT_MODEL_BPE || !t->bpe.byte_level ||
-        (is_ascii(text, len) && t->pretok.meta == DAVIT_META_NONE))
+    if (job->wide || t->model != DAVIT_MODEL_BPE || !t->bpe.byte_level)
         return;
-    davit_bpe_need_chars(davit_encode_bpe(job));
-    job->wide = true;
+    n = count_beyond_ascii(text, len);
+    if (n > 0 || t->pretok.meta != DAVIT_META_NONE)
+        job->wide = davit_bpe_need_chars(davit_encode_bpe(job), n);
 }
 
 /* Pass 2 and on, over a raw part. */

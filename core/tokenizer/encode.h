@@ -18,7 +18,7 @@
 
 struct DavitEncoder {
     const DavitTokenizer *tokenizer; /* (borrowed) */
-    struct DavitWord *words;         /* the cache, owned; NULL before CACHE_AFTER words */
+    struct DavitWords *words; /* the cache, owned; NULL before CACHE_AFTER words */
     size_t n_words;                  /* so far without it */
     DavitBpeScratch bpe;
     DavitUnigramScratch unigram;
@@ -46,7 +46,7 @@ typedef struct DavitEncodeJob {
     DavitPieceFn fn; /* NULL = nobody listens */
     void *ctx;
     bool safe;
-    bool wide; /* some text so far is not ASCII: tables of characters are there and help */
+    bool wide; /* some text so far is not ASCII, and tables of characters are there */
     DavitAlign *align;     /* NULL = no spans are wanted */
     DavitAlign *normal;    /* with align: its scratch */
     const char *start;     /* of the whole text, for spans */

@@ -5,23 +5,34 @@
 
 #include <string.h>
 
-/* Word cache: direct-mapped, pieces of at most 15 bytes that gave at most 3 ids. */
+/* Two caches, direct-mapped: words of at most 15 bytes that gave at most 3 ids, and longer ones or
+ * with more ids, of which a text has few different ones (names in code, runs of blanks). */
 #define CACHE_BITS 16
-#define CACHE_TEXT 15
-#define CACHE_IDS  3
-/* Two megabytes of it are made behind this many words: most texts are shorter. */
+#define CACHE_TEXT 15u
+#define CACHE_IDS  3u
+#define LONG_BITS  12
+#define LONG_TEXT  31u
+#define LONG_IDS   7u
+/* Two megabytes of them are made behind this many words: most texts are shorter. */
 #define CACHE_AFTER 256
 
+/* A key is the bytes, and their count and kind in the last byte; 0 = empty. */
 typedef struct DavitWord {
-    uint64_t key[2]; /* the bytes, and their count in the last byte; 0 = empty */
+    uint64_t key[2];
     int32_t ids[CACHE_IDS];
     uint32_t n;
 } DavitWord;
 
-static struct DavitWord *new_words(void)
-{
-    return g_new0(DavitWord, (size_t)1 << CACHE_BITS);
-}
+typedef struct DavitLongWord {
+    uint64_t key[4];
+    int32_t ids[LONG_IDS];
+    uint32_t n;
+} DavitLongWord;
+
+struct DavitWords {
+    DavitWord words[1u << CACHE_BITS];
+    DavitLongWord long_words[1u << LONG_BITS];
+};
 
 /* Up to 8 bytes as a number, zeros behind. Loads overlap: no loop, nothing beyond the
  * text. */
@@ -43,18 +54,36 @@ static uint64_t load_bytes(const char *p, size_t n)
     return v;
 }
 
-/* @whole: as in encode_word; a part of a piece may have other ids than the piece, and so may one
- * that special tokens are @hidden from. */
-static DavitWord *find_word(DavitEncoder *encoder, const char *piece, size_t len,
-                            bool whole, bool hidden, uint64_t key[2])
+/* What else than its bytes a word's ids depend on: see @whole of encode_word, and whether special
+ * tokens are hidden. In the upper bits of its length's byte. */
+static uint64_t kind_of(bool whole, bool hidden)
 {
-    const uint64_t kind = len | (whole ? 0 : 0x80) | (hidden ? 0x40 : 0);
+    return (whole ? 0 : 0x80) | (hidden ? 0x40 : 0);
+}
+
+static DavitWord *find_word(struct DavitWords *words, const char *piece, size_t len,
+                            uint64_t kind, uint64_t key[2])
+{
     uint64_t h;
 
     key[0] = load_bytes(piece, MIN(len, 8));
-    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | kind << 56;
+    key[1] = (len > 8 ? load_bytes(piece + 8, len - 8) : 0) | (len | kind) << 56;
     h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-    return &encoder->words[h >> (64 - CACHE_BITS)];
+    return &words->words[h >> (64 - CACHE_BITS)];
+}
+
+static DavitLongWord *find_long_word(struct DavitWords *words, const char *piece, size_t len,
+                                     uint64_t kind, uint64_t key[4])
+{
+    uint64_t h = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        key[i] = len > 8 * i ? load_bytes(piece + 8 * i, MIN(len - 8 * i, 8)) : 0;
+        key[i] |= i == 3 ? (len | kind) << 56 : 0;
+        h = (h ^ key[i]) * 0x9e3779b97f4a7c15ull;
+        h ^= h >> 32;
+    }
+    return &words->long_words[h * 0xd6e8feb86659fd93ull >> (64 - LONG_BITS)];
 }
 
 /* Where special tokens stay text, the models must not give them. NULL = they may. */
@@ -83,10 +112,42 @@ static int32_t run_model(DavitEncodeJob *job, const char *piece, size_t len, boo
         return davit_wordpiece_encode(&t->wordpiece, piece, len, hidden_ids(job),
                                       job->out, &encoder->steps);
     case DAVIT_MODEL_BPE:
+        encoder->bpe.chars = job->wide;
         return davit_bpe_encode(davit_encode_bpe(job), &encoder->bpe, piece, len, whole,
                                 hidden_ids(job), job->out);
     }
     g_assert_not_reached();
+}
+
+static int32_t append(DavitIds *out, const int32_t *ids, size_t n)
+{
+    if (!davit_ids_reserve(out, LONG_IDS))
+        return DAVIT_E_LIMIT;
+    memcpy(out->ids + out->n, ids, n * sizeof *ids);
+    out->n += n;
+    return DAVIT_OK;
+}
+
+/* @len <= LONG_TEXT, and the other cache does not have it. */
+static int32_t encode_long_word(DavitEncodeJob *job, const char *piece, size_t len, bool whole,
+                                uint64_t kind)
+{
+    DavitIds *out = job->out;
+    const size_t before = out->n;
+    uint64_t key[4];
+    DavitLongWord *word = find_long_word(job->encoder->words, piece, len, kind, key);
+    int32_t status;
+
+    if (memcmp(word->key, key, sizeof key) == 0)
+        return append(out, word->ids, word->n);
+    status = run_model(job, piece, len, whole);
+    if (status == DAVIT_OK && out->n - before <= LONG_IDS &&
+        (len > CACHE_TEXT || out->n - before > CACHE_IDS)) {
+        memcpy(word->key, key, sizeof key);
+        word->n = (uint32_t)(out->n - before);
+        memcpy(word->ids, out->ids + before, word->n * sizeof *word->ids);
+    }
+    return status;
 }
 
 /* Ids of a piece that no cut divides, or with @whole = false of a part of one. */
@@ -94,16 +155,19 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len, b
 {
     DavitEncoder *encoder = job->encoder;
     DavitIds *out = job->out;
+    const uint64_t kind = kind_of(whole, hidden_ids(job) != NULL);
+    const size_t before = out->n;
     uint64_t key[2];
     DavitWord *word;
-    size_t before = out->n;
     int32_t status;
 
     if (!encoder->words && ++encoder->n_words >= CACHE_AFTER)
-        encoder->words = new_words();
-    if (len > CACHE_TEXT || !encoder->words)
+        encoder->words = g_new0(struct DavitWords, 1);
+    if (len > LONG_TEXT || !encoder->words)
         return run_model(job, piece, len, whole);
-    word = find_word(encoder, piece, len, whole, hidden_ids(job) != NULL, key);
+    if (len > CACHE_TEXT)
+        return encode_long_word(job, piece, len, whole, kind);
+    word = find_word(encoder->words, piece, len, kind, key);
     if (word->key[0] == key[0] && word->key[1] == key[1]) {
         if (!davit_ids_reserve(out, CACHE_IDS))
             return DAVIT_E_LIMIT;
@@ -111,7 +175,7 @@ static int32_t encode_word(DavitEncodeJob *job, const char *piece, size_t len, b
         out->n += word->n;
         return DAVIT_OK;
     }
-    status = run_model(job, piece, len, whole);
+    status = encode_long_word(job, piece, len, whole, kind);
     if (status == DAVIT_OK && out->n - before <= CACHE_IDS) {
         memcpy(word->key, key, sizeof key);
         word->n = (uint32_t)(out->n - before);

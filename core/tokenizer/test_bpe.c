@@ -403,7 +403,10 @@ static void characters_and_cuts_change_no_id(void)
             g_assert_true(davit_bpe_fill(
                 bpe, (const DavitMerge *)(const void *)merges->data, merges->len));
         }
-        davit_bpe_need_chars(&f.bpe);
+        g_assert_false(davit_bpe_need_chars(&f.bpe, DAVIT_BPE_CHARS_AFTER));
+        g_assert_null(f.bpe.bmp);
+        g_assert_true(davit_bpe_need_chars(&f.bpe, 1));
+        f.scratch.chars = true;
         for (size_t i = 0; i < G_N_ELEMENTS(some_chars); i++) {
             const int32_t item = f.bpe.bmp && some_chars[i] >= 0x80 && some_chars[i] < 65536
                                      ? f.bpe.bmp[some_chars[i]]
