@@ -104,6 +104,7 @@ typedef struct DavitCodeRule {
     X(QUANT_CONFIG_VALUE, "sc", "restore quantization_config from the model's origin")    \
     X(QUANT_TARGET_AMBIGUOUS, "sc", "make the targets of the groups differ")              \
     X(TEMPLATE_INVALID, "sc", "take the template from the model's origin, or give --chat-template")\
+    X(TEXT_INVALID, "sc", "iconv -t UTF-8 converts a text in another encoding")           \
     X(FORWARD_ABSENT, "s", "inspect, plan and dump work; running needs a newer davit or plugin")\
     X(QUANT_PARAMS, "sc", "use a variant with the parameters that are listed")            \
     X(PRETOKENIZER_UNKNOWN, "sc", "install a tokenizer plugin that claims this shape")    \

@@ -148,25 +148,57 @@ int davit_call_follow(DavitCall *call, davit_model *model)
     return davit_call_exit(call);
 }
 
+/* Whole texts are kept in memory, and what has no end, such as a device, would take all of it. */
+#define MAX_TEXT (1ull << 30)
+
+static bool read_all(FILE *file, GString *out)
+{
+    char buffer[65536];
+
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) {
+        if (out->len + n > MAX_TEXT)
+            return false;
+        g_string_append_len(out, buffer, (gssize)n);
+    }
+    return true;
+}
+
 char *davit_call_read_file(DavitCall *call, const char *path, size_t *out_len)
 {
-    g_autoptr(GError) error = NULL;
-    char *text = NULL;
-    if (strcmp(path, "-") != 0) {
-        if (g_file_get_contents(path, &text, out_len, &error))
-            return text;
+    const bool piped = strcmp(path, "-") == 0;
+    g_autoptr(GString) all = g_string_new(NULL);
+    FILE *file = piped ? stdin : fopen(path, "rb");
+    bool fits = true, failed = !file;
+    int number = errno;
+
+    if (file) {
+        fits = read_all(file, all);
+        failed = ferror(file) != 0;
+        number = errno;
+    }
+    if (file && !piped)
+        fclose(file);
+    if (failed) {
         davit_report_add(call->report, &(DavitFinding){.code = DAVIT_R_IO_FAILED,
                                                        .status = DAVIT_E_IO,
                                                        .stage = "options",
                                                        .subject = path,
-                                                       .found = error->message,
+                                                       .found = g_strerror(number),
                                                        .message = "the file could not be read"});
         return NULL;
     }
-    GString *all = g_string_new(NULL);
-    char buffer[65536];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, stdin)) > 0;)
-        g_string_append_len(all, buffer, (gssize)n);
+    if (!fits) {
+        davit_report_add(call->report,
+                         &(DavitFinding){.code = DAVIT_R_USAGE,
+                                         .status = DAVIT_E_LIMIT,
+                                         .stage = "options",
+                                         .subject = piped ? "standard input" : path,
+                                         .expected = "at most 1073741824 bytes",
+                                         .found = "more",
+                                         .message = "the file is too long for one call",
+                                         .hint = "give it in parts"});
+        return NULL;
+    }
     *out_len = all->len;
-    return g_string_free(all, FALSE);
+    return g_string_free(g_steal_pointer(&all), FALSE);
 }

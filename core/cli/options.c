@@ -72,9 +72,12 @@ GArray *davit_parse_ids(const char *flag, const char *text, DavitReport *report)
         uint64_t n;
         if ((*w)[0] == '\0')
             continue;
+        const bool number = strspn(*w, "0123456789") == strlen(*w);
         if (!davit_parse_count(*w, &n) || n > INT32_MAX) {
-            usage(report, flag, "token ids separated by spaces or commas", *w,
-                  "a token id is not a whole number", NULL);
+            usage(report, flag,
+                  number ? "token ids, at most 2147483647 each"
+                         : "token ids separated by spaces or commas",
+                  *w, number ? "a token id is too high" : "a token id is not a whole number", NULL);
             return NULL;
         }
         const int32_t id = (int32_t)n;

@@ -292,15 +292,15 @@ static int refuse_line(DavitTalk *talk, size_t number, bool terminal)
         return DAVIT_EXIT_OK;
     }
     davit_report_add(report,
-                     &(DavitFinding){.code = DAVIT_R_USAGE,
-                                     .status = DAVIT_E_USAGE,
+                     &(DavitFinding){.code = DAVIT_R_TEXT_INVALID,
+                                     .status = DAVIT_E_CORRUPT,
                                      .stage = "run",
                                      .subject = davit_report_text(report, "line %zu", number),
                                      .expected = "UTF-8 without NUL bytes",
                                      .message = "the line is not valid UTF-8",
                                      .hint = "the lines before it are answered; iconv -t UTF-8 "
                                              "converts what is in another encoding"});
-    return DAVIT_EXIT_USAGE;
+    return davit_call_exit(talk->call);
 }
 
 static void clear(DavitTalk *talk)

@@ -146,6 +146,15 @@ static int32_t encode_with_offsets(Job *job, const char *text, size_t n)
     return status;
 }
 
+static json_t *input_json(const Job *job, const DavitIds *ids)
+{
+    json_t *input = json_pack("{s:I}", "count", (json_int_t)ids->n);
+
+    if (!davit_call_has(job->call, "count"))
+        json_object_set_new(input, "ids", ids_json(ids->ids, ids->n));
+    return input;
+}
+
 static int32_t encode_one(Job *job, const char *text, size_t n)
 {
     if (davit_call_has(job->call, "offsets"))
@@ -160,9 +169,7 @@ static int32_t encode_one(Job *job, const char *text, size_t n)
                                                 &ids, job->call->report);
     davit_tokenize_progress_stop(progress);
     if (!status && job->call->json)
-        json_array_append_new(job->inputs,
-                              json_pack("{s:o, s:I}", "ids", ids_json(ids.ids, ids.n), "count",
-                                        (json_int_t)ids.n));
+        json_array_append_new(job->inputs, input_json(job, &ids));
     else if (!status)
         print_ids(job, &ids);
     davit_ids_clear(&ids);
@@ -220,8 +227,8 @@ static int32_t check_text(Job *job, const char *text, size_t n)
     const char *file = davit_call_text(job->call, "file");
     return davit_report_add(
         report,
-        &(DavitFinding){.code = DAVIT_R_USAGE,
-                        .status = DAVIT_E_USAGE,
+        &(DavitFinding){.code = DAVIT_R_TEXT_INVALID,
+                        .status = DAVIT_E_CORRUPT,
                         .stage = "run",
                         .subject = job->line ? davit_report_text(report, "line %zu", job->line)
                                    : file    ? file

@@ -4,6 +4,7 @@
  */
 #include "engine/private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/tree.h"
@@ -127,11 +128,28 @@ static bool is_tokenizer_file(const char *path)
            g_str_has_suffix(name, ".model") || strcmp(name, "vocab.txt") == 0 || strstr(name, ".model.v") != NULL;
 }
 
+/* A file of another name that is an object of JSON, which no weights are: a tokenizer.json out of a
+ * cache, say. */
+static bool begins_as_object(const char *path)
+{
+    char text[64];
+    size_t n, at = 0;
+    FILE *file = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? fopen(path, "rb") : NULL;
+
+    if (!file)
+        return false;
+    n = fread(text, 1, sizeof text, file);
+    fclose(file);
+    while (at < n && g_ascii_isspace(text[at]))
+        at++;
+    return at < n && text[at] == '{' && !g_str_has_suffix(path, ".index.json");
+}
+
 DavitTokenizer *davit_tokenizer_open(const char *path, DavitRegistry *registry,
                                      DavitReport *report)
 {
     if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
-        if (is_tokenizer_file(path))
+        if (is_tokenizer_file(path) || begins_as_object(path))
             return open_file(path, registry, report);
     } else {
         for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {

@@ -305,7 +305,8 @@ static void warn_alike(const DavitAdded *first, const DavitTokParts *parts,
                                 .expected = "a text of its own behind the normalizer",
                                 .found = davit_report_text(report, "the same as %s", other),
                                 .message = "two added tokens are alike to the normalizer: the first "
-                                           "is found, where Hugging Face takes one by chance"});
+                                           "is found here; Hugging Face's tokenizers 0.23 "
+                                           "refuses the file, older ones take one by chance"});
 }
 
 static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,

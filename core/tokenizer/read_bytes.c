@@ -58,12 +58,27 @@ static DavitTokenizer *refuse_mark(const char *subject, DavitReport *report)
     return NULL;
 }
 
+static DavitTokenizer *refuse_empty(const char *subject, DavitReport *report)
+{
+    davit_report_add(report, &(DavitFinding){.code = DAVIT_R_EMPTY_FILE,
+                                             .status = DAVIT_E_CORRUPT,
+                                             .stage = "open",
+                                             .subject = subject,
+                                             .expected = "a tokenizer",
+                                             .found = "0 bytes",
+                                             .message = "the file is empty",
+                                             .hint = "download it again"});
+    return NULL;
+}
+
 DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
                                            const char *subject, DavitRegistry *registry,
                                            DavitReport *report)
 {
     size_t at = 0;
 
+    if (len == 0)
+        return refuse_empty(subject, report);
     if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
         return refuse_mark(subject, report);
     while (at < len && g_ascii_isspace(bytes[at]))

@@ -257,7 +257,7 @@ static void cut_sentencepiece_file_is_refused(void)
 
         g_assert_true(t || davit_report_failed(report));
     }
-    refused("", 0, DAVIT_R_TOKENIZER_INVALID, NULL);
+    refused("", 0, DAVIT_R_EMPTY_FILE, NULL);
     refused_text("hello, this is not a model", DAVIT_R_TOKENIZER_INVALID);
 }
 

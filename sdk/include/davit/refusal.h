@@ -126,6 +126,7 @@ extern "C" {
     X(331, QUANT_CONFIG_VALUE, "quant-config-value", "a quantisation setting is invalid") \
     X(332, QUANT_TARGET_AMBIGUOUS, "quant-target-ambiguous", "two groups fit one module") \
     X(341, TEMPLATE_INVALID, "template-invalid", "chat template does not parse")          \
+    X(342, TEXT_INVALID, "text-invalid", "a text is not UTF-8")                           \
     X(401, FORWARD_ABSENT, "forward-absent", "weight map known, no forward in this build")\
     X(402, QUANT_PARAMS, "quant-params", "parameters of a quantised layout do not fit")   \
     X(403, PRETOKENIZER_UNKNOWN, "pretokenizer-unknown", "pre-tokenizer shape unknown")   \
