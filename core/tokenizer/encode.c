@@ -217,8 +217,8 @@ static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
     if (bad == len)
         return DAVIT_OK;
     return davit_report_add(
-        report, &(DavitFinding){.code = DAVIT_R_TEXT_INVALID,
-                                .status = DAVIT_E_CORRUPT,
+        report, &(DavitFinding){.code = DAVIT_R_USAGE,
+                                .status = DAVIT_E_USAGE,
                                 .stage = "run",
                                 .subject = "text",
                                 .expected = "UTF-8",
