@@ -407,6 +407,28 @@ static void ideographs_are_letters(void)
     }
 }
 
+/* Words are passed over eight letters a step: every byte at every place ends them as the table says. */
+static void words_end_at_every_byte(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint32_t bits = byte < 128 ? davit_ucd_ascii[byte] : 0; /* broken UTF-8 */
+
+        for (size_t before = 1; before < 20; before++) {
+            for (size_t n = before + 1; n < before + 10; n++) {
+                g_autofree char *text = g_malloc(n); /* no byte behind it */
+                uint64_t end = 0;
+
+                memset(text, 'y', n);
+                text[before] = (char)byte;
+                llama3(text, n, 0, &end, 1);
+                g_assert_cmpuint(end, ==, bits & DAVIT_UCD_L ? n : before);
+                o200k(text, n, 0, &end, 1);
+                g_assert_cmpuint(end, ==, bits & DAVIT_UCD_LL ? n : before);
+            }
+        }
+    }
+}
+
 /* Capitals of three bytes (U+FF21) beside ideographs: where they stop being upper case. */
 static void capitals_beside_ideographs(void)
 {
@@ -432,6 +454,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/scan/short_way_decodes_the_same", short_way_decodes_the_same);
     g_test_add_func("/scan/ideographs_are_letters", ideographs_are_letters);
+    g_test_add_func("/scan/words_end_at_every_byte", words_end_at_every_byte);
     g_test_add_func("/scan/capitals_beside_ideographs", capitals_beside_ideographs);
     g_test_add_func("/scan/resumes_at_every_end", resumes_at_every_end);
     g_test_add_func("/scan/resumes_inside_valid_text", resumes_inside_valid_text);

@@ -40,7 +40,7 @@ static uint64_t match_lower_word(const View *v, uint64_t off, uint64_t *out_uppe
     if (!(bits & LOWER))
         return both;
     do
-        at += len;
+        at = len == 1 ? run_of_ascii_letters(v->text, v->n, at + 1, 0) : at + len;
     while (word_bits(v, at, &len) & LOWER);
     return at;
 }

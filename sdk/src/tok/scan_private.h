@@ -4,6 +4,7 @@
 #ifndef DAVIT_TOK_SCAN_PRIVATE_H
 #define DAVIT_TOK_SCAN_PRIVATE_H
 
+#include <davit/help/bytes.h>
 #include <davit/help/scan.h>
 #include <davit/help/ucd.h>
 
@@ -19,6 +20,27 @@ static inline uint64_t run_of_ideographs(const char *text, uint64_t n, uint64_t 
     return off;
 }
 
+/* End of the run of the letters a to z from @off on, or with @fold of A to Z, too: eight bytes a
+ * step, for most words one. */
+static inline uint64_t run_of_ascii_letters(const char *text, uint64_t n, uint64_t off, int fold)
+{
+    const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
+
+    for (; n - off >= 8; off += 8) {
+        uint64_t word = davit_bytes_u64le((const uint8_t *)text + off), low, others;
+
+        word |= fold ? 0x20 * ones : 0;
+        low = word & ~high;
+        /* high bit of each byte that is below a, above z, or no ASCII */
+        others = (~(low + (0x80 - 'a') * ones) | (low + (0x80 - 'z' - 1) * ones) | word) & high;
+        if (others)
+            return off + (uint64_t)(__builtin_ctzll(others) / 8);
+    }
+    while (off < n && (text[off] | (fold ? 0x20 : 0)) >= 'a' && (text[off] | (fold ? 0x20 : 0)) <= 'z')
+        off++;
+    return off;
+}
+
 /* End of the run of characters with any of the bits @want from @off on. */
 static inline uint64_t run_of(const char *text, uint64_t n, uint64_t off, uint32_t want)
 {
@@ -26,7 +48,9 @@ static inline uint64_t run_of(const char *text, uint64_t n, uint64_t off, uint32
 
     while (davit_ucd_at(text, n, off, &len) & want) {
         off += len;
-        if (len == 3 && (want & (DAVIT_UCD_LO | DAVIT_UCD_HAN)))
+        if (len == 1 && (want & DAVIT_UCD_L) == DAVIT_UCD_L)
+            off = run_of_ascii_letters(text, n, off, 1);
+        else if (len == 3 && (want & (DAVIT_UCD_LO | DAVIT_UCD_HAN)))
             off = run_of_ideographs(text, n, off);
     }
     return off;
