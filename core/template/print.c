@@ -11,6 +11,21 @@
 
 /* ---- numbers ---- */
 
+/* The next number with as many digits as @text, "d.ddde+NN"; false where it has one more. */
+static bool step_up(char *text)
+{
+    for (char *c = strchr(text, 'e') - 1; c >= text; c--) {
+        if (*c == '.')
+            continue;
+        if (*c != '9') {
+            ++*c;
+            return true;
+        }
+        *c = '0';
+    }
+    return false;
+}
+
 /* Shortest digits that read back as @f (> 0, finite). 15 digits are always told apart, so
  * fewer can only be right where they are the same ones; denormals have less to tell. */
 static int shortest(double f, char digits[32])
@@ -22,6 +37,10 @@ static int shortest(double f, char digits[32])
         g_snprintf(format, sizeof format, "%%.%de", precision);
         g_ascii_formatd(text, sizeof text, format, f);
         if (g_ascii_strtod(text, NULL) == f || precision == 16)
+            break;
+        /* below a power of two numbers lie closer: the nearest digits, below it, may read back as
+         * another one where those above do not */
+        if (step_up(text) && g_ascii_strtod(text, NULL) == f)
             break;
     }
     char *e = strchr(text, 'e');
