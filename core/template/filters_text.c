@@ -209,6 +209,28 @@ static Value indent(Vm *vm, Value value, const Args *args)
     return tmpl_string(lines);
 }
 
+/* truncate compares numbers of any kind, and only cuts by whole ones: is @n within @length and
+ * @leeway, of which one is a float? */
+static bool is_within(Vm *vm, int64_t n, Value length, Value leeway, size_t n_end)
+{
+    const double most = length.type == V_MISSING ? 255 : tmpl_as_float(vm, length);
+    const double more = leeway.type == V_MISSING || leeway.type == V_NONE
+                            ? 5
+                            : tmpl_as_float(vm, leeway);
+
+    if (!(most >= (double)n_end) || !(more >= 0))
+        tmpl_raise(vm, "AssertionError: length or leeway is too small");
+    if (!((double)n <= most + more) && length.type == V_FLOAT)
+        tmpl_raise(vm, "TypeError: slice indices must be integers or None or have an "
+                       "__index__ method");
+    return (double)n <= most + more;
+}
+
+static bool is_number_or_none(Value v)
+{
+    return tmpl_is_number(v) || v.type == V_MISSING || v.type == V_NONE;
+}
+
 static Value truncate_text(Vm *vm, Value value, const Args *args)
 {
     Value bound[4];
@@ -217,6 +239,12 @@ static Value truncate_text(Vm *vm, Value value, const Args *args)
     Str *s = tmpl_to_str(vm, value), *end = bound[2].type == V_MISSING
                                           ? tmpl_str(&vm->arena, "...", 3)
                                           : tmpl_need_str(vm, bound[2], "end");
+    if ((bound[0].type == V_FLOAT || bound[3].type == V_FLOAT) && is_number_or_none(bound[0]) &&
+        is_number_or_none(bound[3]) && bound[0].type != V_NONE) {
+        if (is_within(vm, (int64_t)tmpl_length(vm, value), bound[0], bound[3], tmpl_str_chars(end)))
+            return value;
+        bound[3] = tmpl_int(0); /* it is longer than both */
+    }
     const int64_t length =
         bound[0].type == V_MISSING ? 255 : tmpl_need_index(vm, bound[0], "length");
     const int64_t leeway = bound[3].type == V_MISSING || bound[3].type == V_NONE
