@@ -45,6 +45,7 @@ typedef struct DavitBpe {
     bool fuse_unk;      /* neighbouring unknowns become one */
     bool ignore_merges; /* a whole piece that is a token is taken as such */
     bool has_unk_name;  /* the file names an unknown token */
+    bool open;          /* ignore_merges is not known: both ways must give the same */
     bool cuts;          /* pieces may be cut between characters, see davit_bpe_cut */
     int32_t unk;        /* id of the unknown token; -1 = not in the vocabulary */
     int32_t bytes[256]; /* id of the byte's symbol or <0xNN> token, -1 = none */
@@ -107,7 +108,8 @@ int32_t davit_bpe_parts(const DavitBpe *bpe, const char *piece, size_t n, DavitB
 /* Append the ids of one piece, or with @whole = false of a part of one, which is not looked up
  * whole. @id_flags, by id or NULL: the piece shall stay text, no token with DAVIT_ID_SPECIAL is
  * taken whole or as a symbol; @bpe is then one of davit_bpe_hide, where there is one, for merges
- * to give none either. DAVIT_OK, DAVIT_E_LIMIT (memory), or DAVIT_E_CORRUPT when the unknown token is needed and its name is not in the vocabulary. */
+ * to give none either. DAVIT_OK, DAVIT_E_LIMIT (memory), DAVIT_E_CORRUPT when the unknown token is needed and its name is not in the
+ * vocabulary, or DAVIT_E_UNSUPPORTED when the table is open and it matters. */
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
                          size_t len, bool whole, const uint8_t *id_flags, DavitIds *out);
 

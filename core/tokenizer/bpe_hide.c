@@ -93,6 +93,7 @@ bool davit_bpe_hide(const DavitBpe *bpe, const uint8_t *id_flags, DavitBpe **out
     own->byte_fallback = bpe->byte_fallback;
     own->fuse_unk = bpe->fuse_unk;
     own->ignore_merges = bpe->ignore_merges;
+    own->open = bpe->open;
     own->has_unk_name = bpe->has_unk_name;
     own->unk = bpe->unk;
     if (!davit_bpe_fill(own, (const DavitMerge *)(const void *)others->data, others->len))

@@ -358,6 +358,15 @@ static int32_t find_whole(const DavitBpe *bpe, DavitBpeScratch *s, const char *p
     return davit_vocab_find(bpe->vocab, spelled, n);
 }
 
+/* Would the whole piece be another token than the @n ids that merging gives? */
+static bool is_other_whole(const DavitBpe *bpe, DavitBpeScratch *s, const char *piece, size_t len,
+                           const int32_t *ids, size_t n)
+{
+    const int32_t id = find_whole(bpe, s, piece, len);
+
+    return id >= 0 && (n != 1 || ids[0] != id);
+}
+
 int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const char *piece,
                          size_t len, bool whole, const uint8_t *id_flags, DavitIds *out)
 {
@@ -389,6 +398,9 @@ int32_t davit_bpe_encode(const DavitBpe *bpe, DavitBpeScratch *scratch, const ch
         split.n = merge_short(bpe, scratch, scratch->ids, split.n);
     }
     memcpy(out->ids + out->n, scratch->ids, split.n * sizeof *scratch->ids);
+    if (bpe->open && whole &&
+        is_other_whole(bpe, scratch, piece, len, out->ids + out->n, split.n))
+        return DAVIT_E_UNSUPPORTED;
     out->n += split.n;
     return DAVIT_OK;
 }

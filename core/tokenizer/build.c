@@ -119,6 +119,7 @@ static int32_t build_bpe(DavitTokenizer *t, const DavitTokParts *parts,
     bpe->fuse_unk = parts->fuse_unk;
     bpe->ignore_merges = parts->ignore_merges;
     bpe->has_unk_name = parts->unk != NULL;
+    bpe->open = parts->open;
     if (parts->unk)
         bpe->unk = davit_vocab_find(t->vocab, parts->unk, parts->unk_len);
     if (!davit_bpe_fill(bpe, (const DavitMerge *)(const void *)parts->merges->data,
@@ -383,6 +384,7 @@ DavitTokenizer *davit_tok_build(DavitTokParts *parts, DavitRegistry *registry,
     t->normal = davit_trie_new();
     t->source = g_strdup(parts->source);
     t->front_space = parts->front_space;
+    t->open = parts->open;
     if (parts->has_claim)
         t->why = g_strdup(parts->why ? parts->why
                                      : "the plugin claims the GGUF pre-tokenizer name");

@@ -9,6 +9,7 @@
 
 #include <davit/help/ucd.h>
 
+#include "base/unicode.h"
 #include "tokenizer/origin.h"
 
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer)
@@ -107,6 +108,26 @@ static void widen(DavitEncodeJob *job, const char *text, size_t len)
         job->wide = davit_bpe_need_chars(davit_encode_bpe(job), n);
 }
 
+/* The first character of @text that NFKC changes, 0 = none. What NFKC leaves alone NFC does, too. */
+static uint32_t first_changed(const char *text, size_t len)
+{
+    g_autoptr(GString) form = NULL;
+    size_t at = 0;
+    uint32_t n;
+
+    if (davit_form_is_plain(DAVIT_FORM_NFKC, text, len))
+        return 0;
+    form = g_string_new(NULL);
+    davit_form_append(DAVIT_FORM_NFKC, form, text, len);
+    if (form->len == len && memcmp(form->str, text, len) == 0)
+        return 0;
+    while (at < len && at < form->len && text[at] == form->str[at])
+        at++;
+    while (at > 0 && (at == len || ((uint8_t)text[at] & 0xc0) == 0x80))
+        at--;
+    return davit_ucd_decode(text, len, at, &n);
+}
+
 /* Pass 2 and on, over a raw part. */
 static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, bool first)
 {
@@ -121,6 +142,8 @@ static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, boo
     const size_t raw_len = len;
     const uint8_t *locked = job->locked ? job->locked + (raw - job->text) : NULL;
 
+    if (t->open && (encoder->open_cp = first_changed(text, len)) != 0)
+        return DAVIT_E_UNSUPPORTED;
     if (job->align)
         davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
     encoder->normal.origin = job->align ? job->align->origin : NULL;
@@ -228,8 +251,30 @@ static int32_t refuse_text(DavitReport *report, const char *text, size_t len)
                                 .message = "the text is not valid UTF-8"});
 }
 
-int32_t davit_encode_refuse(DavitReport *report, int32_t status)
+/* An open tokenizer, and a text that what is not known of it matters for. */
+static int32_t refuse_open(const DavitEncoder *encoder, DavitReport *report)
 {
+    return davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+            .status = DAVIT_E_UNSUPPORTED,
+            .stage = "run",
+            .subject = "text",
+            .expected = encoder->open_cp ? "text that NFC and NFKC leave alone"
+                                         : "words that merging makes as they are in the vocabulary",
+            .found = encoder->open_cp ? davit_report_text(report, "U+%04X", encoder->open_cp)
+                                      : "a word that it makes otherwise",
+            .message = "the ids of this text depend on what a GGUF leaves out: the normaliser, and "
+                       "whether whole words are looked up",
+            .hint = "put the model's tokenizer.json beside the GGUF"});
+}
+
+/* Make a record of a status that one of the steps gave. */
+static int32_t refuse(const DavitEncoder *encoder, DavitReport *report, int32_t status)
+{
+    if (status == DAVIT_E_UNSUPPORTED)
+        return refuse_open(encoder, report);
     if (status == DAVIT_E_LIMIT)
         return davit_report_add(report,
                                 &(DavitFinding){.code = DAVIT_R_OUT_OF_MEMORY,
@@ -295,6 +340,7 @@ int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
     if (status != DAVIT_OK)
         return status;
     job->safe = flags & DAVIT_ENCODE_SAFE;
+    job->encoder->open_cp = 0;
     if (flags & DAVIT_ENCODE_SPECIAL)
         status = append_ids(job->out, &post->prefix);
     body = job->out->n;
@@ -311,7 +357,7 @@ int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
     if (status == DAVIT_OK)
         return DAVIT_OK;
     job->out->n = before;
-    return davit_encode_refuse(report, status);
+    return refuse(job->encoder, report, status);
 }
 
 int32_t davit_encode(DavitEncoder *encoder, const char *text, size_t len, uint32_t flags,

@@ -29,6 +29,7 @@ struct DavitEncoder {
     uint64_t *ends; /* owned, ends_cap */
     size_t ends_cap;
     DavitEncodeWatch *watch; /* (borrowed) or NULL */
+    uint32_t open_cp; /* the character for which an open tokenizer refused; 0 = none */
 };
 
 /* A stretch that one thread encodes. */
@@ -58,8 +59,8 @@ typedef struct DavitEncodeJob {
     size_t n_encoders;
 } DavitEncodeJob;
 
-/* Each appends ids to job->out: DAVIT_OK, LIMIT (memory), or CORRUPT (no unknown token).
- */
+/* Each appends ids to job->out: DAVIT_OK, LIMIT (memory), CORRUPT (no unknown token), or
+ * UNSUPPORTED (an open tokenizer). */
 
 /* The merge table for the job's pieces. */
 const DavitBpe *davit_encode_bpe(const DavitEncodeJob *job);
@@ -83,8 +84,5 @@ void davit_encode_tell(const DavitEncodeJob *job, const char *text, size_t len,
 /* All of encode after the flags are known; the same errors, and records. */
 int32_t davit_encode_run(DavitEncodeJob *job, const char *text, size_t len,
                          uint32_t flags, DavitReport *report);
-
-/* Make a record of a status that one of the steps gave. */
-int32_t davit_encode_refuse(DavitReport *report, int32_t status);
 
 #endif

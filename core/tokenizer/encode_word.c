@@ -213,11 +213,11 @@ int32_t davit_encode_piece(DavitEncodeJob *job, const char *piece, size_t len)
     size_t from = 0;
     int32_t status = DAVIT_OK;
 
-    if (job->wide && bpe->joins && is_wide(piece, len))
+    if (job->wide && bpe->joins && !bpe->open && is_wide(piece, len))
         status = davit_bpe_parts(bpe, piece, len, encode_part_word, job, job->out);
-    else if (!bpe->cuts)
+    else if (!bpe->cuts || bpe->open)
         status = encode_word(job, piece, len, true);
-    while (bpe->cuts && from < len && status == DAVIT_OK) {
+    while (bpe->cuts && !bpe->open && from < len && status == DAVIT_OK) {
         const size_t end = davit_bpe_cut(bpe, piece, len, from);
 
         status = encode_word(job, piece + from, end - from, true);

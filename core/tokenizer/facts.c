@@ -104,6 +104,7 @@ int32_t davit_tok_read_facts(DavitTokParts *parts, const char *text, DavitReport
     parts->byte_fallback = fact_flag(model, "byte_fallback");
     parts->fuse_unk = fact_flag(model, "fuse_unk");
     parts->ignore_merges = fact_flag(model, "ignore_merges");
+    parts->open = fact_flag(facts, "open");
     parts->merges_by_id = fact_flag(facts, "merges_by_id");
     if (json_is_string(json_object_get(model, "continuing_subword_prefix")))
         parts->inside =

@@ -10,27 +10,15 @@
 typedef struct KnownName {
     const char *names;  /* joined by '|' */
     const char *family; /* whose shape it is, NULL = none that a plugin has */
-    const char *reason; /* NULL: only the normaliser is missing */
+    const char *reason;
 } KnownName;
 
 static const KnownName known[] = {
-    {"jais|trillion|granite-docling|a.x-4.0", "gpt2", NULL},
     {"jina-es|jina-de|jina-v2-es|jina-v2-de|jina-v1-en|jina-v2-code", "gpt2",
      "GGUF carries neither the normaliser nor which tokens go round the text"},
-    {"mellum2", "gpt2_digits", NULL},
-    {"kanana2|talkie|minimax-m2", "o200k", NULL},
-    {"poro-chat|gpt3-finnish|viking", "bloom", NULL},
-    {"bailingmoe|bailingmoe2|llada-moe", "bailing", NULL},
-    {"seed-coder", "seed_coder", NULL},
-    {"jais-2", "jais2", NULL},
-    {"youtu", "youtu", NULL},
-    {"exaone-moe", "exaone_moe", NULL},
-    {"chameleon", "chameleon", NULL},
-    {"superbpe", "superbpe", NULL},
-    {"tiny_aya|cohere2moe", "tiny_aya", NULL},
-    {"afmoe", "afmoe", NULL},
-    {"laguna", "laguna", NULL},
-    {"minicpm5", "minicpm5", NULL},
+    {"afmoe", "afmoe",
+     "its regex is public only as llama.cpp has it, and whether a range begins at U+F900 or U+8C48 "
+     "decides how other alphabets are cut"},
     {"granite-embed-multi-97m", NULL,
      "its regex is public only as llama.cpp rewrote it, which cuts other alphabets "
      "otherwise than the model's own"},
@@ -67,10 +55,7 @@ const char *davit_shape_why_unclaimed(const char *name, size_t len, DavitReport 
         if (!k->family)
             return k->reason;
         return davit_report_text(
-            report, "the name stands for the pre-tokenizer \"%s\", but %s", k->family,
-            k->reason ? k->reason
-                      : "GGUF does not carry the normaliser, and which one this name "
-                        "stands for is not known");
+            report, "the name stands for the pre-tokenizer \"%s\", but %s", k->family, k->reason);
     }
     return NULL;
 }

@@ -347,6 +347,22 @@ static void warn_no_types(const DavitTokParts *parts, DavitReport *report)
                                                 "text as a whole, and decoding leaves none out"});
 }
 
+static void warn_open(const DavitTokParts *parts, const DavitGgufVocab *v, DavitReport *report)
+{
+    davit_report_add(
+        report,
+        &(DavitFinding){
+            .code = DAVIT_R_ASSUMED,
+            .severity = DAVIT_WARNING,
+            .stage = "open",
+            .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", parts->subject),
+            .expected = "a name that tells the normaliser, too",
+            .found = davit_report_text(report, "%.*s", (int)MIN(v->pre.len, 80), v->pre.ptr),
+            .message = "which normaliser this model has is not known (none, NFC or NFKC): a text that "
+                       "it would change is refused, all others get their ids",
+            .hint = "put the model's tokenizer.json beside the GGUF"});
+}
+
 static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                         DavitRegistry *registry, DavitReport *report)
 {
@@ -382,6 +398,8 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
         warn_no_types(parts, report);
     parts->has_claim = true;
     status = davit_tok_read_facts(parts, parts->claim.shape.gguf_facts, report);
+    if (parts->open)
+        warn_open(parts, v, report);
     if (status == DAVIT_OK)
         status = read_specials(parts, v, report);
     if (status == DAVIT_OK && span_is(v->model, "t5"))

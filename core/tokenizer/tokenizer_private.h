@@ -55,6 +55,7 @@ struct DavitTokenizer {
     DavitNormalizer *normalizer;
     DavitPretok pretok;
     bool front_space; /* a space goes in front of every text that is not empty */
+    bool open;        /* a text that the normaliser may matter for is refused */
     DavitPost post;
     DavitFit fit;
     DavitDecodeChain decoder;
@@ -104,6 +105,7 @@ typedef struct DavitTokParts {
     bool added_as_spelled; /* added tokens of the normalised text are not normalised themselves */
     bool byte_fallback, fuse_unk, ignore_merges;
     bool front_space;  /* a space goes in front of every text that is not empty */
+    bool open;         /* see gguf_facts in davit/tokenizer.h */
     bool ids_declared; /* added tokens have the ids that they declare, whatever their text */
     bool merges_by_id; /* GGUF without merges: ids give their order, not scores */
     bool has_claim;    /* the claim was found by GGUF's pre name or a rank list's hash */

@@ -26,6 +26,8 @@ static const davit_tok_shape isolated = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "bailing",
     .pre_tokenizer = SHAPE("Isolated", "false"),
+    .gguf_pre = "bailingmoe|bailingmoe2|llada-moe",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = bailing_scan,
     .cut = davit_cut_lines,
 };

@@ -35,14 +35,26 @@ static const davit_tok_shape bloom = {
     .scan = bloom_scan,
 };
 
+/* Normalisers that are not known. */
+static const davit_tok_shape bloom_open = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "bloom",
+    .pre_tokenizer = SHAPE(""),
+    .gguf_pre = "poro-chat|gpt3-finnish",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
+    .scan = bloom_scan,
+};
+
 static const davit_tok_shape viking = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "bloom_digits",
     .pre_tokenizer = SHAPE(DIGITS),
+    .gguf_pre = "viking",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = viking_scan,
 };
 
-static const davit_tok_shape *const shapes[] = {&bloom, &viking, NULL};
+static const davit_tok_shape *const shapes[] = {&bloom, &viking, &bloom_open, NULL};
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};
 

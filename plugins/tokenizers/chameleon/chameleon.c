@@ -21,6 +21,8 @@ static const davit_tok_shape chameleon = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "chameleon",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "chameleon",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = davit_scan_chameleon,
     .cut = davit_cut_lines,
 };

@@ -27,6 +27,8 @@ static const davit_tok_shape exaone_moe = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "exaone_moe",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "exaone-moe",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = exaone_moe_scan,
     .cut = davit_cut_lines,
 };

@@ -51,7 +51,18 @@ static const davit_tok_shape r50k = {
                   "{\"id\":50256,\"content\":\"<|endoftext|>\"}]}",
 };
 
-static const davit_tok_shape *const shapes[] = {&gpt2, &r50k, &gpt2_nfc, &gpt2_prefix, NULL};
+/* Normalisers that are not known. */
+static const davit_tok_shape gpt2_open = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "gpt2",
+    .pre_tokenizer = BYTE_LEVEL("false"),
+    .gguf_pre = "jais|trillion|granite-docling|a.x-4.0",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
+    .scan = davit_scan_gpt2,
+    .cut = davit_cut_lines,
+};
+
+static const davit_tok_shape *const shapes[] = {&gpt2, &r50k, &gpt2_nfc, &gpt2_prefix, &gpt2_open, NULL};
 
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes),

@@ -32,7 +32,18 @@ static const davit_tok_shape command_r = {
     .cut = davit_cut_lines,
 };
 
-static const davit_tok_shape *const shapes[] = {&digits, &command_r, NULL};
+/* Normalisers that are not known. */
+static const davit_tok_shape mellum2 = {
+    .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
+    .name = "gpt2_digits",
+    .pre_tokenizer = SHAPE,
+    .gguf_pre = "mellum2",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
+    .scan = davit_scan_gpt2_digits,
+    .cut = davit_cut_lines,
+};
+
+static const davit_tok_shape *const shapes[] = {&digits, &command_r, &mellum2, NULL};
 
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes),

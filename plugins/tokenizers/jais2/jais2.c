@@ -29,6 +29,8 @@ static const davit_tok_shape jais2 = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "jais2",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "jais-2",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = jais2_scan,
     .cut = davit_cut_lines,
 };

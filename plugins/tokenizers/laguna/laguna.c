@@ -31,6 +31,8 @@ static const davit_tok_shape laguna = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "laguna",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "laguna",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = laguna_scan,
     .cut = davit_cut_lines,
 };

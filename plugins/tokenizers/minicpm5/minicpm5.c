@@ -31,6 +31,8 @@ static const davit_tok_shape minicpm5 = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "minicpm5",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "minicpm5",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = minicpm5_scan,
     .cut = davit_cut_lines,
 };

@@ -41,6 +41,9 @@ ENTRY(llama4, "Isolated", "false", "llama4",
       "{\"normalizer\":null,\"model\":{\"ignore_merges\":true},\"add_bos\":true," DECODER
       "}");
 /* o200k_base.tiktoken, as tiktoken itself has it. */
+/* Normalisers that are not known. */
+ENTRY(others, "Isolated", "false", "kanana2|talkie|minimax-m2", "{\"open\":true," DECODER "}");
+
 static const davit_tok_shape base = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "o200k",
@@ -103,7 +106,7 @@ static const davit_tok_shape meta = {
 /* The regex covers every character, so keeping the matches only is the same. */
 ENTRY(removed, "Removed", "true", NULL, NULL);
 
-static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &base, &meta, &removed,
+static const davit_tok_shape *const shapes[] = {&isolated, &llama4, &others, &base, &meta, &removed,
                                                 NULL};
 static const davit_tokenizer_iface iface = {
     .struct_size = DAVIT_END(davit_tokenizer_iface, shapes), .shapes = shapes};

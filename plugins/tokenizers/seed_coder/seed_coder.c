@@ -27,6 +27,8 @@ static const davit_tok_shape isolated = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "seed_coder",
     .pre_tokenizer = SHAPE("Isolated", "false"),
+    .gguf_pre = "seed-coder",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = seed_scan,
     .cut = davit_cut_lines,
 };

@@ -17,6 +17,8 @@ static const davit_tok_shape superbpe = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "superbpe",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "superbpe",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = davit_scan_superbpe,
 };
 

@@ -33,6 +33,8 @@ static const davit_tok_shape tiny_aya = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "tiny_aya",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "tiny_aya|cohere2moe",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = tiny_aya_scan,
     .cut = davit_cut_lines,
 };

@@ -36,6 +36,8 @@ static const davit_tok_shape youtu = {
     .struct_size = DAVIT_END(davit_tok_shape, rank_facts),
     .name = "youtu",
     .pre_tokenizer = SHAPE,
+    .gguf_pre = "youtu",
+    .gguf_facts = "{\"open\":true,\"decoder\":{\"type\":\"ByteLevel\"}}",
     .scan = youtu_scan,
     .cut = davit_cut_lines,
 };

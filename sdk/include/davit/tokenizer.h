@@ -36,6 +36,9 @@ typedef struct davit_tok_shape {
      * {"normalizer":…,"pre_tokenizer":…,"model":{"ignore_merges":true},"decoder":…,
      *  "post_processor":…}; pre_tokenizer defaults to the shape's own. Further members:
      * add_bos, add_eos, merges_by_id (bool), and in model unk_token, byte_fallback, fuse_unk.
+     * "open": true where it is not known which of none, NFC and NFKC the normalizer is, nor
+     * ignore_merges, both of which are then left out: a text that they make a difference for is
+     * refused, so that the ids of all others are right whichever they are.
      * Names in gguf_pre that start with '@' are the host's own (SentencePiece vocabularies).
      * Required with gguf_pre. */
     const char *gguf_facts;
