@@ -338,7 +338,7 @@ static void warn_no_types(const DavitTokParts *parts, DavitReport *report)
     davit_report_add(report,
                      &(DavitFinding){.code = DAVIT_R_ASSUMED,
                                      .severity = DAVIT_WARNING,
-                                     .stage = "open",
+                                     .stage = "tokenizer",
                                      .subject = davit_report_text(
                                          report, "%s: tokenizer.ggml.token_type", parts->subject),
                                      .expected = "a type for every token",
@@ -354,7 +354,7 @@ static void warn_open(const DavitTokParts *parts, const DavitGgufVocab *v, Davit
         &(DavitFinding){
             .code = DAVIT_R_ASSUMED,
             .severity = DAVIT_WARNING,
-            .stage = "open",
+            .stage = "tokenizer",
             .subject = davit_report_text(report, "%s: tokenizer.ggml.pre", parts->subject),
             .expected = "a name that tells the normaliser, too",
             .found = davit_report_text(report, "%.*s", (int)MIN(v->pre.len, 80), v->pre.ptr),
@@ -426,7 +426,7 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
         davit_report_add(
             report, &(DavitFinding){.code = DAVIT_R_ASSUMED,
                                     .severity = DAVIT_NOTE,
-                                    .stage = "open",
+                                    .stage = "tokenizer",
                                     .subject = parts->subject,
                                     .message = "GGUF does not say whether the space in "
                                                "front is repeated behind special tokens; "
