@@ -8,14 +8,14 @@
 #include <davit/help/scan.h>
 #include <davit/help/ucd.h>
 
-/* End of the run of ideographs from U+5000 to U+9FFF from @off on: all of them are letters (Lo) of
+/* End of the run of ideographs from U+4E00 to U+9FFF from @off on: all of them are letters (Lo) of
  * the script Han, so that no table is asked. */
 static inline uint64_t run_of_ideographs(const char *text, uint64_t n, uint64_t off)
 {
     const unsigned char *p = (const unsigned char *)text;
 
-    while (n - off >= 3 && p[off] >= 0xe5 && p[off] <= 0xe9 && (p[off + 1] & 0xc0) == 0x80 &&
-           (p[off + 2] & 0xc0) == 0x80)
+    while (n - off >= 3 && p[off] >= 0xe4 && p[off] <= 0xe9 && (p[off + 1] & 0xc0) == 0x80 &&
+           (p[off] > 0xe4 || p[off + 1] >= 0xb8) && (p[off + 2] & 0xc0) == 0x80)
         off += 3;
     return off;
 }
