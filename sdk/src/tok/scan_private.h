@@ -8,14 +8,27 @@
 #include <davit/help/scan.h>
 #include <davit/help/ucd.h>
 
-/* End of the run of ideographs from U+4E00 to U+9FFF from @off on: all of them are letters (Lo) of
- * the script Han, so that no table is asked. */
+/* Are the three @bytes, the first one highest, an ideograph from U+4E00 to U+9FFF? All of them are
+ * letters (Lo) of the script Han. */
+static inline int is_ideograph(uint32_t bytes)
+{
+    return bytes - 0xe4b880u <= 0xe9bfbfu - 0xe4b880u && (bytes & 0xc0c0u) == 0x8080u;
+}
+
+/* End of the run of such ideographs from @off on: no table is asked. */
 static inline uint64_t run_of_ideographs(const char *text, uint64_t n, uint64_t off)
 {
     const unsigned char *p = (const unsigned char *)text;
 
-    while (n - off >= 3 && p[off] >= 0xe4 && p[off] <= 0xe9 && (p[off + 1] & 0xc0) == 0x80 &&
-           (p[off] > 0xe4 || p[off + 1] >= 0xb8) && (p[off + 2] & 0xc0) == 0x80)
+    for (; n - off >= 4; off += 3) { /* one load of four bytes */
+        const unsigned char *q = p + off;
+
+        if (!is_ideograph(((uint32_t)q[0] << 24 | (uint32_t)q[1] << 16 | (uint32_t)q[2] << 8 |
+                           q[3]) >>
+                          8))
+            return off;
+    }
+    if (n - off == 3 && is_ideograph((uint32_t)p[off] << 16 | (uint32_t)p[off + 1] << 8 | p[off + 2]))
         off += 3;
     return off;
 }
