@@ -62,6 +62,16 @@ uint64_t davit_ucd_check(const char *text, uint64_t n)
         uint64_t eight;
         uint32_t len;
 
+        for (; n - off >= 4; off += 3) { /* U+1000 to U+CFFF: one load of four bytes */
+            const unsigned char *p = (const unsigned char *)text + off;
+            const uint32_t bytes =
+                ((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]) >> 8;
+
+            if (bytes - 0xe18080u > 0xecbfbfu - 0xe18080u || (bytes & 0xc0c0u) != 0x8080u)
+                break;
+        }
+        if (off == n)
+            break;
         if ((unsigned char)text[off] < 128 && n - off >= sizeof eight) {
             memcpy(&eight, text + off, sizeof eight);
             if ((eight & 0x8080808080808080ull) == 0) {

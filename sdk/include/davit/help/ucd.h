@@ -74,10 +74,13 @@ static inline uint32_t davit_ucd_next(const char *text, uint64_t n, uint64_t off
 {
     const unsigned char *p = (const unsigned char *)text + off;
 
-    if (n - off >= 3 && p[0] >= 0xe1 && p[0] <= 0xef && p[0] != 0xed && (p[1] & 0xc0) == 0x80 &&
-        (p[2] & 0xc0) == 0x80) {
-        *out_len = 3;
-        return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    if (n - off >= 3) {
+        const uint32_t bytes = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+        if ((bytes & 0xf0c0c0) == 0xe08080 && bytes >= 0xe18080 && bytes >> 16 != 0xed) {
+            *out_len = 3;
+            return (bytes >> 4 & 0xf000) | (bytes >> 2 & 0xfc0) | (bytes & 0x3f);
+        }
     }
     return davit_ucd_decode(text, n, off, out_len);
 }
