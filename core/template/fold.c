@@ -139,6 +139,7 @@ static bool is_optimized(const Node *node)
     case N_ATTR:
     case N_ITEM:
     case N_SLICE:
+    case N_CALL:
     case N_FILTER:
     case N_TEST:
     case N_NOT:
