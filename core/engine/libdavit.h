@@ -193,7 +193,9 @@ typedef struct davit_model_sampling {
 int davit_model_sampling_defaults(const davit_model *model, davit_model_sampling *out);
 
 #define DAVIT_LIB_NO_SPECIAL 1u /* add no BOS and the like */
-#define DAVIT_LIB_SAFE       2u /* text that looks like a special token stays text */
+/* Text that looks like a special token stays text. Ids marked special come only from what has no
+ * other: the unknown token, and <0xNN> for a byte, where a file marks them so. */
+#define DAVIT_LIB_SAFE       2u
 /* Ids of @n bytes of UTF-8. *out_ids (malloc'ed, free with davit_free) and *out_n. */
 int davit_model_tokenize(const davit_model *model, const char *text, size_t n, uint32_t flags,
                          int32_t **out_ids, size_t *out_n, davit_records **out_records);

@@ -64,7 +64,7 @@ static GArray *list_others(const DavitBpe *bpe, const uint8_t *id_flags)
     return others;
 }
 
-/* <0xNN> tokens stay: no text is one of them. */
+/* <0xNN> tokens stay: a byte has no other. */
 static void hide_symbols(DavitBpe *bpe, const uint8_t *id_flags)
 {
     for (int b = 0; b < 256 && bpe->byte_level; b++) {

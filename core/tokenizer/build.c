@@ -323,6 +323,7 @@ static int32_t fill_trie(DavitTokenizer *t, const DavitAdded *added,
         return DAVIT_OK;
     if (!davit_trie_add(normal ? t->normal : t->raw, text, len, added))
         return refuse_memory(parts->subject, report);
+    t->normal_special |= normal && (added->flags & DAVIT_ADDED_SPECIAL);
     if (normal && davit_trie_find(t->normal, text, len) != added)
         warn_alike(davit_trie_find(t->normal, text, len), parts, added, report);
     return DAVIT_OK;

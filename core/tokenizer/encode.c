@@ -128,6 +128,30 @@ static uint32_t first_changed(const char *text, size_t len)
     return davit_ucd_decode(text, len, at, &n);
 }
 
+/* Which bytes of the normalised @text come from locked ones of @raw: (owned) [len], NULL when memory
+ * is gone. @origin has each byte's. What a character swallowed (an accent that NFC joins to it)
+ * lies between its origin and the next one's, and counts; what was only dropped does not. */
+static uint8_t *lock_normal(const GArray *origin, const char *raw, size_t raw_len,
+                            const uint8_t *locked, const char *text, size_t len)
+{
+    uint8_t *out = g_try_malloc0(len + 1);
+    size_t next = raw_len, above = raw_len; /* the start of another origin behind; of this one */
+
+    for (size_t i = len; out && i-- > 0;) {
+        const DavitOrigin *o = &g_array_index(origin, DavitOrigin, i);
+        size_t end = MIN(o->end, raw_len);
+
+        if (o->start != above) {
+            next = above;
+            above = o->start;
+        }
+        if (end - MIN(o->start, end) != 1 || text[i] != raw[o->start])
+            end = MAX(end, o->start == o->end ? end : next);
+        out[i] = o->start < end && memchr(locked + o->start, 1, end - o->start) != NULL;
+    }
+    return out;
+}
+
 /* Pass 2 and on, over a raw part. */
 static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, bool first)
 {
@@ -141,13 +165,18 @@ static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, boo
     const char *raw = text;
     const size_t raw_len = len;
     const uint8_t *locked = job->locked ? job->locked + (raw - job->text) : NULL;
+    g_autoptr(GArray) origin = NULL;
+    g_autofree uint8_t *locked_text = NULL;
 
     if (t->open && (encoder->open_cp = first_changed(text, len)) != 0)
         return DAVIT_E_UNSUPPORTED;
     if (job->align)
         davit_align_start(job->align, text, len, (uint64_t)(text - job->start));
-    encoder->normal.origin = job->align ? job->align->origin : NULL;
+    if (locked && t->normal_special && memchr(locked, 1, len))
+        origin = g_array_new(FALSE, FALSE, sizeof(DavitOrigin));
+    encoder->normal.origin = job->align ? job->align->origin : origin;
     text = davit_normalize(t->normalizer, &encoder->normal, text, len, &len, &cut);
+    encoder->normal.origin = NULL;
     if (!text)
         return DAVIT_E_LIMIT;
     const bool same = text == raw && len == raw_len;
@@ -164,10 +193,15 @@ static int32_t encode_raw(DavitEncodeJob *job, const char *text, size_t len, boo
         g_ptr_array_add(job->kept, copy);
         text = copy;
     }
-    /* where the text changed, bytes have no owner: one locked byte locks the part */
+    if (origin && !same && origin->len == len) {
+        locked_text = lock_normal(origin, raw, raw_len, locked, text, len);
+        if (!locked_text)
+            return DAVIT_E_LIMIT;
+    }
+    /* where bytes have no origin, one locked byte locks the part */
     davit_splitter_init(&splitter, t->normal, text, len,
-                        job->safe || (locked && !same && memchr(locked, 1, raw_len)));
-    splitter.locked = same ? locked : NULL;
+                        job->safe || (locked && !same && !locked_text && memchr(locked, 1, raw_len)));
+    splitter.locked = same ? locked : locked_text;
     while (status == DAVIT_OK && davit_splitter_next(&splitter, &part)) {
         status = part.added ? add_token(job, &splitter, &part, false)
                             : give_part(job, text + part.start, part.end - part.start,

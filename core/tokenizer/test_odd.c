@@ -149,6 +149,65 @@ static void special_tokens_are_not_made(const void *data)
     }
 }
 
+/* ---- special tokens in normalised text, and contents beside them ---- */
+
+#define NORMAL(id, text) \
+    "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":true," \
+    "\"single_word\":false,\"lstrip\":false,\"rstrip\":false}"
+#define LETTERS(more) \
+    MODEL("\"<\":0,\"s\":1,\">\":2,\"e\":3,\"\xc3\xa9\":4,\"\xcc\x81\":5,\"x\":6,\"\xe2\x96\x81\":7,\"<s>\":8" more, \
+          "", "")
+#define NFC_FILE \
+    "{\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":[" NORMAL("8", "<s>") "]," LETTERS("") "}"
+#define LLAMA_FILE \
+    "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]}," \
+    "\"added_tokens\":[" NORMAL("8", "<s>") "]," LETTERS("") "}"
+#define DROP_FILE \
+    "{\"normalizer\":{\"type\":\"StripAccents\"},\"added_tokens\":[" NORMAL("8", "<s>") "]," LETTERS("") "}"
+
+static const struct LockedCase {
+    const char *file, *parts[4]; /* template, content, template, content */
+    const char *ids;
+} locked_cases[] = {
+    {NFC_FILE, {"<s>", "e\xcc\x81", "<s>x", ""}, "8 4 8 6"},
+    {NFC_FILE, {"<s>", "e\xcc\x81<s>", "<s>", ""}, "8 4 0 1 2 8"},    /* a content's stays text */
+    {NFC_FILE, {"<s>e\xcc\x81", "<s", "><s>", ""}, "8 4 0 1 2 8"},    /* half of it is the content's */
+    {NFC_FILE, {"<s>xe", "\xcc\x81", "<s>", ""}, "8 6 4 8"},          /* joined over the edge */
+    {LLAMA_FILE, {"x <s>", "x x", " <s>x", ""}, "7 6 8 6 7 6 8 6"}, /* the token has the mark, too */
+    {LLAMA_FILE, {"x <s>", "x <s>", " <s>x", ""}, "7 6 8 6 7 0 1 2 8 6"},
+    {DROP_FILE, {"<s>", "\xcc\x81x<s>", "<s>", "e\xcc\x81"}, "8 6 0 1 2 8 3"}, /* dropped behind one */
+};
+
+static void contents_lock_their_own_bytes(const void *data)
+{
+    const struct LockedCase *c = data;
+    g_autoptr(GString) text = g_string_new(NULL), got = g_string_new(NULL);
+    g_autoptr(GByteArray) locked = g_byte_array_new();
+    g_autoptr(DavitReport) report = davit_report_new();
+    g_autoptr(DavitTokenizer) t = davit_tokenizer_from_json(
+        c->file, strlen(c->file), "t.json", davit_test_registry(), report);
+    g_autoptr(DavitEncoder) encoder = t ? davit_encoder_new(t) : NULL;
+    DavitIds ids = {0};
+
+    davit_test_show(report);
+    g_assert_nonnull(t);
+    for (size_t i = 0; i < G_N_ELEMENTS(c->parts); i++) {
+        const uint8_t is_content = i % 2;
+
+        for (const char *p = c->parts[i]; *p; p++) {
+            g_string_append_c(text, *p);
+            g_byte_array_append(locked, &is_content, 1);
+        }
+    }
+    g_assert_cmpint(davit_encode_locked(encoder, text->str, text->len, locked->data, 0, &ids, report),
+                    ==, DAVIT_OK);
+    for (size_t k = 0; k < ids.n; k++)
+        g_string_append_printf(got, "%s%d", k ? " " : "", ids.ids[k]);
+    g_assert_cmpstr(got->str, ==, c->ids);
+    davit_ids_clear(&ids);
+}
+
 void davit_test_odd(void)
 {
     static json_t *cases; /* as long as the tests run */
@@ -160,6 +219,11 @@ void davit_test_odd(void)
         g_autofree char *path = g_strdup_printf("/tokenizer/special_tokens_are_not_made/%zu", i);
 
         g_test_add_data_func(path, &hidden_cases[i], special_tokens_are_not_made);
+    }
+    for (i = 0; i < G_N_ELEMENTS(locked_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/tokenizer/contents_lock_their_own_bytes/%zu", i);
+
+        g_test_add_data_func(path, &locked_cases[i], contents_lock_their_own_bytes);
     }
     cases = json_load_file(DAVIT_SOURCE_DIR "/tests/golden/tokenizers/odd.golden.json",
                            JSON_ALLOW_NUL, NULL);

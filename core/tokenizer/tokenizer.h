@@ -183,7 +183,9 @@ void davit_ids_clear(DavitIds *ids); /* frees and zeroes; n = 0 alone keeps the 
 bool davit_ids_reserve(DavitIds *ids, size_t more);
 
 #define DAVIT_ENCODE_SPECIAL 1u /* add what the post-processor adds (BOS, EOS) */
-#define DAVIT_ENCODE_SAFE    2u /* text that looks like a special token stays text */
+/* Text that looks like a special token stays text. Ids marked special come only from what has no
+ * other: the unknown token, and <0xNN> for a byte, where a file marks them so. */
+#define DAVIT_ENCODE_SAFE    2u
 
 /* Returns: (owned) scratch for one thread at a time. About 2 MiB once it is warm. */
 DavitEncoder *davit_encoder_new(const DavitTokenizer *tokenizer);

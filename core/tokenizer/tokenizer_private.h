@@ -62,6 +62,7 @@ struct DavitTokenizer {
     GPtrArray *added;        /* DavitAdded, owned, in file order, one per text */
     GHashTable *added_ids;   /* GBytes (owned) of the text to DavitAdded */
     DavitTrie *raw, *normal; /* passes 1 and 2 */
+    bool normal_special;     /* normal has special tokens */
     uint8_t *id_flags;       /* by id: DAVIT_ID_ */
     GHashTable *spoken;      /* id to DavitAdded (borrowed) of those with DAVIT_ID_SPOKEN */
     int32_t specials[DAVIT_N_SPECIALS];
