@@ -178,7 +178,9 @@ static int32_t encode_one(Job *job, const char *text, size_t n)
 
 static int32_t decode_one(Job *job, const char *text)
 {
-    g_autoptr(GArray) ids = davit_parse_ids("--decode", strcmp(text, "EMPTY") == 0 ? "" : text,
+    g_autofree char *name =
+        job->line ? g_strdup_printf("line %zu", job->line) : g_strdup("--decode");
+    g_autoptr(GArray) ids = davit_parse_ids(name, strcmp(text, "EMPTY") == 0 ? "" : text,
                                             job->call->report);
     if (!ids)
         return DAVIT_E_USAGE;
@@ -323,6 +325,8 @@ static int run(DavitCall *call)
     if (davit_call_has(call, "decode") &&
         (davit_call_has(call, "count") || davit_call_has(call, "explain")))
         return davit_call_usage(call, "--decode", "does not go with --count and --explain", NULL);
+    if (davit_call_has(call, "count") && davit_call_has(call, "explain"))
+        return davit_call_usage(call, "--count", "does not go with --explain", NULL);
     if (davit_call_has(call, "offsets") &&
         (!call->json || davit_call_has(call, "decode") || davit_call_has(call, "explain")))
         return davit_call_usage(call, "--offsets",

@@ -59,6 +59,12 @@ static void say_tokens(DavitDoctor *d, const char *used, const char *name,
                             "origin"});
 }
 
+/* Nearly all texts: hardly readers that part over blanks. */
+static bool are_most(const DavitDiffer *differ)
+{
+    return 4 * differ->n_cut > 3 * differ->n_texts;
+}
+
 static void say_cuts(DavitDoctor *d, const char *used, const char *name,
                      const DavitTokenizer *second, const DavitDiffer *differ)
 {
@@ -67,7 +73,7 @@ static void say_cuts(DavitDoctor *d, const char *used, const char *name,
     davit_doctor_say(
         d, "D14",
         &(DavitFinding){
-            .severity = DAVIT_NOTE,
+            .severity = are_most(differ) ? DAVIT_WARNING : DAVIT_NOTE,
             .subject = davit_doctor_text(d, "%s, %s", used, name),
             .expected = davit_doctor_text(d, "the ids of %s; in \"%s\": %s", name, text,
                                           ids_text(d, second, &differ->right, 3)),

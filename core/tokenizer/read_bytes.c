@@ -71,6 +71,30 @@ static DavitTokenizer *refuse_empty(const char *subject, DavitReport *report)
     return NULL;
 }
 
+/* SentencePiece's begins with its first piece: field 1 of the protobuf. */
+static bool is_spm(const char *bytes, size_t len)
+{
+    return len > 0 && bytes[0] == 0x0a;
+}
+
+static DavitTokenizer *refuse_unknown(const char *bytes, size_t len, const char *subject,
+                                      DavitReport *report)
+{
+    g_autofree char *shown = davit_escape(bytes, MIN(len, 16), 40);
+
+    davit_report_add(
+        report, &(DavitFinding){.code = DAVIT_R_TOKENIZER_INVALID,
+                                .status = DAVIT_E_CORRUPT,
+                                .stage = "open",
+                                .subject = subject,
+                                .expected = "tokenizer.json, tekken.json, a .tiktoken list, a "
+                                            "SentencePiece .model, or vocab.txt with [UNK]",
+                                .found = davit_report_text(report, "bytes that begin with %s", shown),
+                                .message = "the file is no tokenizer that davit knows",
+                                .hint = "take it from where the weights came from"});
+    return NULL;
+}
+
 DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
                                            const char *subject, DavitRegistry *registry,
                                            DavitReport *report)
@@ -92,5 +116,7 @@ DavitTokenizer *davit_tokenizer_from_bytes(const char *bytes, size_t len,
         return davit_tokenizer_from_tiktoken(bytes, len, subject, registry, report);
     if (davit_tok_is_vocab_txt(bytes, len))
         return davit_tokenizer_from_vocab_txt(bytes, len, subject, registry, report);
+    if (!is_spm(bytes, len))
+        return refuse_unknown(bytes, len, subject, report);
     return davit_tokenizer_from_spm(bytes, len, subject, registry, report);
 }
