@@ -40,9 +40,13 @@ static bool as_const(Parser *p, Vm *vm, const Node *node, bool as_text, Value *o
     return done;
 }
 
-/* Python can write it into a source and read the same value again. */
-static bool has_safe_repr(const Parser *p, Value v)
+/* Python can write it into a source and read the same value again. Lists may hold one list many
+ * times, so what is gone through counts as steps of @vm; false where they are used up. */
+static bool has_safe_repr(Vm *vm, Value v)
 {
+    if (vm->steps >= vm->max_steps)
+        return false;
+    vm->steps++;
     switch (v.type) {
     case V_NONE:
     case V_BOOL:
@@ -55,13 +59,13 @@ static bool has_safe_repr(const Parser *p, Value v)
     case V_LIST:
     case V_TUPLE:
         for (size_t i = 0; i < v.list->n; i++)
-            if (!has_safe_repr(p, v.list->items[i]))
+            if (!has_safe_repr(vm, v.list->items[i]))
                 return false;
         return !v.list->group;
     case V_DICT:
         for (size_t i = 0; i < v.dict->n; i++)
-            if (!has_safe_repr(p, v.dict->entries[i].key) ||
-                !has_safe_repr(p, v.dict->entries[i].value))
+            if (!has_safe_repr(vm, v.dict->entries[i].key) ||
+                !has_safe_repr(vm, v.dict->entries[i].value))
                 return false;
         return true;
     default:
@@ -182,7 +186,7 @@ static void fold(Parser *p, Vm *vm, Node *node, bool inside)
     if (inside && node->kind == N_DICT)
         check_dict(p, vm, node);
     if (inside && (is_optimized(node) || is_literal(node)) && as_const(p, vm, node, false, &v) &&
-        has_safe_repr(p, v)) {
+        has_safe_repr(vm, v)) {
         node->kind = N_CONST;
         node->value = v;
     }

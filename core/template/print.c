@@ -115,10 +115,14 @@ static void add_big(Vm *vm, Sb *out, Value v)
     tmpl_big_digits(vm, out, v, 10, false);
 }
 
-static void add_float(Sb *out, double f)
+/* The shortest digits take a microsecond to find. */
+#define FLOAT_STEPS 64
+
+static void add_float(Vm *vm, Sb *out, double f)
 {
     char text[40];
 
+    tmpl_step(vm, FLOAT_STEPS);
     tmpl_float_repr(f, text);
     tmpl_sb_add_text(out, text);
 }
@@ -273,7 +277,7 @@ void tmpl_repr(Vm *vm, Sb *out, Value v, uint32_t depth)
         add_big(vm, out, v);
         return;
     case V_FLOAT:
-        add_float(out, v.f);
+        add_float(vm, out, v.f);
         return;
     case V_STR:
         tmpl_step(vm, v.s->n / 16);
@@ -356,14 +360,14 @@ static void json_str(Sb *out, const Str *s, bool ascii)
     tmpl_sb_add_c(out, '"');
 }
 
-static void json_float(Sb *out, double f)
+static void json_float(Vm *vm, Sb *out, double f)
 {
     if (isnan(f))
         tmpl_sb_add_text(out, "NaN");
     else if (isinf(f))
         tmpl_sb_add_text(out, f < 0 ? "-Infinity" : "Infinity");
     else
-        add_float(out, f);
+        add_float(vm, out, f);
 }
 
 static void json_scalar(Vm *vm, Sb *out, Value v, const JsonStyle *style)
@@ -382,7 +386,7 @@ static void json_scalar(Vm *vm, Sb *out, Value v, const JsonStyle *style)
         add_big(vm, out, v);
         return;
     case V_FLOAT:
-        json_float(out, v.f);
+        json_float(vm, out, v.f);
         return;
     case V_STR:
         tmpl_step(vm, v.s->n / 16);

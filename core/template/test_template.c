@@ -175,6 +175,15 @@ static bool renders(const char *text)
     return out != NULL;
 }
 
+/* Lists that hold one list thousands of times, three deep: billions of items in a few KiB. Found by
+ * fuzzing: folding went through all of them, which no budget counted. */
+static void test_shared_lists(void)
+{
+    g_assert_false(renders("{{ 62 * (2 * 62 * (4 * 62 * (2 / 208, -20) * 68, -20) * 68, -20) }}"));
+    g_assert_true(renders("{% if false %}{{ (62 * (2 * 62 * (4 * 62 * (2, -20) * 68, -20) * 68, 1))"
+                          "[0] | length }}{% endif %}"));
+}
+
 static void test_depth_of_nesting(void)
 {
     g_autofree char *fits = nested("{% if true %}", "x", "{% endif %}", 190);
@@ -354,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/limit/depth_of_calls", test_depth_of_calls);
     g_test_add_func("/limit/depth_of_values", test_depth_of_values);
     g_test_add_func("/limit/number_of_names", test_number_of_names);
+    g_test_add_func("/limit/shared_lists", test_shared_lists);
     g_test_add_func("/limit/budgets", test_budgets);
     g_test_add_func("/origin/untrusted_bytes", test_untrusted_bytes);
     g_test_add_func("/origin/generation_spans", test_generation_spans);
