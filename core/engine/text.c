@@ -124,6 +124,8 @@ static DavitTokenizer *from_gguf(const DavitCheckpoint *c, DavitRegistry *regist
     vocab.add_bos = take_flag(&k, "tokenizer.ggml.add_bos_token");
     vocab.add_eos = take_flag(&k, "tokenizer.ggml.add_eos_token");
     vocab.add_space_prefix = take_flag(&k, "tokenizer.ggml.add_space_prefix");
+    vocab.lowercase = take_flag(&k, "tokenizer.ggml.normalizer.lowercase");
+    vocab.strip_accents = take_flag(&k, "tokenizer.ggml.normalizer.strip_accents");
     vocab.remove_spaces = take_flag(&k, "tokenizer.ggml.remove_extra_whitespaces");
     vocab.cls = take_id(&k, "tokenizer.ggml.cls_token_id");
     vocab.sep = take_id(&k, "tokenizer.ggml.seperator_token_id"); /* spelled so in GGUF */

@@ -286,6 +286,38 @@ static int32_t read_specials(DavitTokParts *parts, const DavitGgufVocab *v,
     return DAVIT_OK;
 }
 
+/* Does the model's WordPiece lower its text? Newer files say so. */
+static bool is_lowered(const DavitGgufVocab *v)
+{
+    return v->lowercase >= 0 ? v->lowercase == 1 : !davit_tok_has_capitals(&v->tokens);
+}
+
+/* A normaliser that the file states and the model's claim does not have. BERT's takes accents away
+ * where it lowers. */
+static int32_t check_normalizer(const DavitTokParts *parts, const DavitGgufVocab *v,
+                                DavitReport *report)
+{
+    const bool bert = span_is(v->model, "bert");
+    const bool lower = v->lowercase == 1 && !bert;
+    const bool strip = v->strip_accents >= 0 && v->strip_accents != (bert && is_lowered(v));
+
+    if (!lower && !strip)
+        return DAVIT_OK;
+    return davit_report_add(
+        report,
+        &(DavitFinding){.code = DAVIT_R_TOKENIZER_UNSUPPORTED,
+                        .status = DAVIT_E_UNSUPPORTED,
+                        .stage = "open",
+                        .subject = davit_report_text(
+                            report, "%s: tokenizer.ggml.normalizer.%s", parts->subject,
+                            lower ? "lowercase" : "strip_accents"),
+                        .expected = bert ? "what lowercase says" : "false",
+                        .found = (lower ? v->lowercase : v->strip_accents) ? "true" : "false",
+                        .message = "the file states a normaliser that this build does not have for "
+                                   "its tokenizer",
+                        .hint = "put the model's tokenizer.json beside the GGUF"});
+}
+
 /* The name under which plugins claim the vocabulary: its pre name, or one of the core's
  * own for SentencePiece vocabularies, which have no pre-tokenizer. */
 static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
@@ -298,7 +330,7 @@ static const char *claim_name(const DavitGgufVocab *v, size_t *out_len)
     }
     if (span_is(v->model, "t5") || span_is(v->model, "bert")) {
         if (span_is(v->model, "bert"))
-            name = davit_tok_has_capitals(&v->tokens) ? "@bert-cased" : "@bert";
+            name = is_lowered(v) ? "@bert" : "@bert-cased";
         else
             name = v->add_space_prefix == 0 ? "@unigram-nospace" : "@unigram";
         *out_len = strlen(name);
@@ -387,6 +419,8 @@ static int32_t read_all(DavitTokParts *parts, const DavitGgufVocab *v,
                                                           v->model.ptr)
                                       : "absent",
                 .message = "this build does not know the tokenizer model"});
+    if (status == DAVIT_OK)
+        status = check_normalizer(parts, v, report);
     if (status == DAVIT_OK && name == v->pre.ptr && name_len > 0 && name[0] == '@')
         return refuse_own_name(parts, v, report);
     if (status == DAVIT_OK)

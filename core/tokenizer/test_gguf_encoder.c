@@ -67,6 +67,8 @@ static Made start(const char *model)
                            .add_bos = -1,
                            .add_eos = -1,
                            .add_space_prefix = -1,
+                           .lowercase = -1,
+                           .strip_accents = -1,
                            .remove_spaces = -1},
                  .tokens = g_string_new(NULL),
                  .scores = g_byte_array_new(),
@@ -235,6 +237,30 @@ static void cased_vocabulary_keeps_case(void)
     refused(&made, DAVIT_R_TOKENIZER_INVALID, "x.gguf: tokenizer.ggml.cls_token_id");
 }
 
+/* Newer files say whether text is lowered; capitals in the vocabulary are then no matter. */
+static void a_stated_normalizer_counts(void)
+{
+    static const char *const tokens[] = {"[UNK]", "[CLS]", "[SEP]", MARK "Ab", MARK "ab"};
+    g_auto(Made) made = start("bert"), other = two_tokens(-1);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tokens); i++)
+        put_token(&made, tokens[i], 0, i < 3 ? 3 : 1);
+    for (int lower = 0; lower <= 1; lower++) {
+        g_autoptr(DavitReport) report = davit_report_new();
+        g_autoptr(DavitTokenizer) t = NULL;
+
+        made.vocab.lowercase = made.vocab.strip_accents = lower;
+        t = davit_tokenizer_from_gguf(finish(&made), "x.gguf", davit_test_registry(), report);
+        g_assert_nonnull(t);
+        davit_test_encode(t, "Ab", 0, lower ? "4" : "3");
+    }
+    made.vocab.strip_accents = 0;
+    refused(&made, DAVIT_R_TOKENIZER_UNSUPPORTED,
+            "x.gguf: tokenizer.ggml.normalizer.strip_accents");
+    other.vocab.lowercase = 1; /* Unigram */
+    refused(&other, DAVIT_R_TOKENIZER_UNSUPPORTED, "x.gguf: tokenizer.ggml.normalizer.lowercase");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -242,5 +268,6 @@ int main(int argc, char **argv)
     g_test_add_func("/gguf_encoder/wordpiece", wordpiece_is_the_json_s);
     g_test_add_func("/gguf_encoder/broken_unigrams", broken_unigrams_are_refused);
     g_test_add_func("/gguf_encoder/cased", cased_vocabulary_keeps_case);
+    g_test_add_func("/gguf_encoder/stated_normalizer", a_stated_normalizer_counts);
     return g_test_run();
 }

@@ -56,6 +56,8 @@ typedef struct DavitGgufVocab {
     int64_t bos, eos, unk, pad; /* tokenizer.ggml.*_token_id; -1 = absent */
     int32_t add_bos, add_eos;   /* tokenizer.ggml.add_*_token; -1 = absent */
     int32_t add_space_prefix;   /* tokenizer.ggml.add_space_prefix; -1 = absent */
+    /* tokenizer.ggml.normalizer.{lowercase,strip_accents}; -1 = absent */
+    int32_t lowercase, strip_accents;
     /* Looked at for the models t5 and bert only. */
     davit_span charsmap;     /* tokenizer.ggml.precompiled_charsmap; ptr NULL = absent */
     int32_t remove_spaces;   /* tokenizer.ggml.remove_extra_whitespaces; -1 = absent */
